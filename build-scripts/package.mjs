@@ -1,0 +1,73 @@
+// Makes dist/, the npm package: the four WebAssembly files, their glue, one bundled entry and the
+// type declarations. The WebAssembly modules must be built already (build.mjs sees to that).
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { rolldown } from 'rolldown';
+import { minify } from 'rolldown/experimental';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const dist = join(root, 'dist');
+const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const VARIANTS = ['simd', 'relaxed', 'simd-mt', 'relaxed-mt'];
+
+const glueName = (variant) => (variant.endsWith('-mt') ? 'qkv-mt' : 'qkv');
+const moduleFile = (variant, extension) =>
+  join(root, 'build', `wasm-${variant}`, 'module', `${glueName(variant)}.${extension}`);
+
+/** One glue serves both builds of a thread mode, as long as they really agree. */
+function readGlue(simd, relaxed) {
+  const glue = readFileSync(moduleFile(simd, 'js'), 'utf8');
+  if (readFileSync(moduleFile(relaxed, 'js'), 'utf8') !== glue) {
+    throw new Error(`The glue of ${simd} and ${relaxed} differs, so one file cannot serve both: compare the two in build/.`);
+  }
+  return glue;
+}
+
+/** Bundlers follow import("module") and fail to find it for a page; Node needs no import for it. */
+function withoutNodeImports(glue) {
+  const replaced = glue.replace(/await import\((["'])(module|worker_threads)\1\)/g, 'process.getBuiltinModule("$2")');
+  if (/\bimport\(/.test(replaced)) throw new Error('The glue imports something that package.mjs does not know.');
+  return replaced;
+}
+
+async function minified(name, code) {
+  const result = await minify(name, code, { module: true, compress: true, mangle: true });
+  if (result.errors.length > 0) throw new Error(`${name}: ${result.errors[0].message}`);
+  return result.code;
+}
+
+/** A custom section at the end, by which load() knows what it was given. */
+function stamped(wasm, variant) {
+  const text = (string) => [string.length, ...Buffer.from(string)];
+  const content = [...text('qkv'), ...Buffer.from(`${version} ${variant}`)];
+  return Buffer.concat([wasm, Buffer.from([0, content.length, ...content])]);
+}
+
+rmSync(dist, { recursive: true, force: true });
+mkdirSync(join(dist, 'glue'), { recursive: true });
+for (const variant of VARIANTS) {
+  writeFileSync(join(dist, `qkv-${variant}.wasm`), stamped(readFileSync(moduleFile(variant, 'wasm')), variant));
+}
+// The glue without threads is part of the entry; the threaded one is its workers' script as well, so
+// it stays a file.
+const glue = join(root, 'build', 'glue', 'qkv.js');
+mkdirSync(dirname(glue), { recursive: true });
+writeFileSync(glue, readGlue('simd', 'relaxed'));
+writeFileSync(join(dist, 'glue', 'qkv-mt.js'), await minified('qkv-mt.js', withoutNodeImports(readGlue('simd-mt', 'relaxed-mt'))));
+
+const bundle = await rolldown({
+  input: join(root, 'web', 'src', 'index.ts'),
+  external: /glue\/qkv-mt\.js$/,
+  platform: 'neutral',
+  plugins: [{
+    name: 'glue',
+    resolveId: (id) => (id === './glue/qkv.js' ? glue : id === './glue/qkv-mt.js' ? { id, external: 'relative' } : null),
+  }],
+  transform: { define: { QKV_VERSION: JSON.stringify(version) } },
+});
+await bundle.write({ file: join(dist, 'index.js'), format: 'es', minify: true });
+await bundle.close();
+execFileSync(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '-p', join(root, 'web', 'src')], { stdio: 'inherit' });

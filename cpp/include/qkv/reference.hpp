@@ -1,0 +1,119 @@
+// The same operations as plain loops: the oracle of the tests, the plain contestant of the benches,
+// and the place to start reading. T is float or double; everything is contiguous and row-major.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "qkv/view.hpp"
+
+namespace qkv::reference {
+
+// x: (rows, in_dim), weight: (in_dim, out_dim), bias: out_dim or empty -> (rows, out_dim)
+template <typename T>
+std::vector<T> linear(const std::vector<T>& x, const std::vector<T>& weight,
+                      const std::vector<T>& bias, extent rows, extent in_dim, extent out_dim) {
+  std::vector<T> out(rows * out_dim);
+  for (extent r = 0; r < rows; ++r) {
+    for (extent j = 0; j < out_dim; ++j) {
+      T sum = 0;
+      for (extent k = 0; k < in_dim; ++k) sum += x[r * in_dim + k] * weight[k * out_dim + j];
+      out[r * out_dim + j] = bias.empty() ? sum : sum + bias[j];
+    }
+  }
+  return out;
+}
+
+// One row, in place. Returns the log of the sum of exponentials.
+template <typename T>
+T softmax_row(T* row, extent columns) {
+  const T minus_infinity = -std::numeric_limits<T>::infinity();
+  T largest = minus_infinity;
+  for (extent j = 0; j < columns; ++j) largest = row[j] > largest ? row[j] : largest;
+  const T shift = largest == minus_infinity ? 0 : largest;
+  T sum = 0;
+  for (extent j = 0; j < columns; ++j) sum += row[j] = std::exp(row[j] - shift);
+  if (sum == 0) return minus_infinity;
+  for (extent j = 0; j < columns; ++j) row[j] /= sum;
+  return largest + std::log(sum);
+}
+
+struct attention_sizes {
+  extent batch, num_heads, num_kv_heads, query_len, key_len, head_dim, value_dim;
+};
+
+template <typename T>
+struct attention_result {
+  std::vector<T> out;          // (batch, num_heads, query_len, value_dim)
+  std::vector<T> weights;      // (batch, num_heads, query_len, key_len)
+  std::vector<T> log_sum_exp;  // (batch, num_heads, query_len)
+};
+
+// query: (batch, num_heads, query_len, head_dim), key and value: (batch, num_kv_heads, key_len,
+// dim). visible(batch, head, query, key) says which keys count.
+template <typename T>
+attention_result<T> attention(const std::vector<T>& query, const std::vector<T>& key,
+                              const std::vector<T>& value, const attention_sizes& sizes, T scale,
+                              const std::function<bool(extent, extent, extent, extent)>& visible) {
+  const auto& [batch, num_heads, num_kv_heads, query_len, key_len, head_dim, value_dim] = sizes;
+  attention_result<T> result;
+  result.out.assign(batch * num_heads * query_len * value_dim, 0);
+  result.weights.assign(batch * num_heads * query_len * key_len, 0);
+  result.log_sum_exp.assign(batch * num_heads * query_len, 0);
+  for (extent b = 0; b < batch; ++b) {
+    for (extent h = 0; h < num_heads; ++h) {
+      const extent kv_head = b * num_kv_heads + h / (num_heads / num_kv_heads);
+      const T* k = key.data() + kv_head * key_len * head_dim;
+      const T* v = value.data() + kv_head * key_len * value_dim;
+      for (extent i = 0; i < query_len; ++i) {
+        const extent row = (b * num_heads + h) * query_len + i;
+        const T* q = query.data() + row * head_dim;
+        T* weights = result.weights.data() + row * key_len;
+        T* out = result.out.data() + row * value_dim;
+        for (extent j = 0; j < key_len; ++j) {
+          T score = 0;
+          for (extent d = 0; d < head_dim; ++d) score += q[d] * k[j * head_dim + d];
+          weights[j] = visible(b, h, i, j) ? score * scale : -std::numeric_limits<T>::infinity();
+        }
+        result.log_sum_exp[row] = softmax_row(weights, key_len);
+        for (extent j = 0; j < key_len; ++j) {
+          if (!visible(b, h, i, j)) continue;
+          for (extent d = 0; d < value_dim; ++d) out[d] += weights[j] * v[j * value_dim + d];
+        }
+      }
+    }
+  }
+  return result;
+}
+
+// x: (batch, length, input_dim), wx: (input_dim, hidden), wh: (hidden, hidden), bias: bx + bh,
+// hidden or empty, h0: (batch, hidden) or empty -> (batch, length, hidden)
+template <typename T>
+std::vector<T> rnn(const std::vector<T>& x, const std::vector<T>& wx, const std::vector<T>& wh,
+                   const std::vector<T>& bias, const std::vector<T>& h0, extent batch,
+                   extent length, extent input_dim, extent hidden) {
+  std::vector<T> outputs(batch * length * hidden);
+  for (extent b = 0; b < batch; ++b) {
+    std::vector<T> state(hidden, 0);
+    if (!h0.empty()) std::copy_n(h0.begin() + b * hidden, hidden, state.begin());
+    for (extent t = 0; t < length; ++t) {
+      T* out = outputs.data() + (b * length + t) * hidden;
+      for (extent j = 0; j < hidden; ++j) {
+        T sum = bias.empty() ? 0 : bias[j];
+        for (extent k = 0; k < input_dim; ++k) {
+          sum += x[(b * length + t) * input_dim + k] * wx[k * hidden + j];
+        }
+        for (extent k = 0; k < hidden; ++k) sum += state[k] * wh[k * hidden + j];
+        out[j] = std::tanh(sum);
+      }
+      std::copy_n(out, hidden, state.begin());
+    }
+  }
+  return outputs;
+}
+
+}  // namespace qkv::reference

@@ -1,0 +1,79 @@
+// The fused pass: scores, softmax and the product with the values, tile by tile.
+#include "attention_tile.hpp"
+#include "kernels/gemm.hpp"
+
+namespace qkv {
+
+namespace {
+
+using kernels::column_panel;
+using kernels::row_panel;
+
+// out *= rescale, row by row, where this tile's maximum was a new one.
+void rescale_rows(float* out, extent columns, const float* rescale) {
+  for (extent q = 0; q < column_panel; ++q) {
+    if (rescale[q] == 1.0f) continue;
+    const simd::batch factor = simd::broadcast(rescale[q]);
+    float* row = out + q * columns;
+    for (extent d = 0; d < columns; d += simd::lanes) {
+      simd::store(row + d, simd::load(row + d) * factor);
+    }
+  }
+}
+
+// out += weights^T . values, where weights lie as [key][column_panel].
+void add_weighted_values(const float* weights, extent keys, const float* values,
+                         extent value_stride, float* out, extent columns) {
+  for (extent column = 0; column < columns; column += column_panel) {
+    for (extent q = 0; q < column_panel; q += row_panel) {
+      kernels::gemm_tile(row_panel, column_panel, keys, weights + q, column_panel,
+                         values + column * value_stride, {out + q * columns + column, columns},
+                         kernels::write::add);
+    }
+  }
+}
+
+// Values that are not finite were packed as 0. They count only where they are visible.
+void add_non_finite_values(const query_tile_pass& pass, const query_tile_pass::panel& part,
+                           float* out, extent columns) {
+  const attention_head& head = pass.head();
+  for (extent j = 0; j < part.keys; ++j) {
+    const float* value = head.value.data + (part.key + j) * head.value.stride;
+    for (extent q = 0; q < part.queries; ++q) {
+      if (!head.mask.visible(pass.first() + part.query + q, part.key + j)) continue;
+      const float weight = pass.scratch().scores[j * column_panel + q];
+      for (extent d = 0; d < head.value_dim; ++d) {
+        if (!std::isfinite(value[d])) out[q * columns + d] += weight * value[d];
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void attention_fused_tile(const query_tile_pass& pass) {
+  const attention_head& head = pass.head();
+  const tile_scratch& scratch = pass.scratch();
+  const extent columns = kernels::padded(head.value_dim, column_panel);
+  std::fill_n(scratch.out, query_tile * columns, 0.0f);
+  std::fill_n(scratch.max, query_tile, kernels::minus_infinity);
+  std::fill_n(scratch.sum, query_tile, 0.0f);
+
+  pass.for_each_key_tile([&](extent first_key, extent keys) {
+    kernels::pack_columns(head.value.data + first_key * head.value.stride, head.value.stride, keys,
+                          head.value_dim, scratch.value);
+    const bool non_finite = kernels::clear_non_finite(scratch.value, keys * columns);
+    pass.for_each_panel(first_key, keys, [&](const query_tile_pass::panel& part) {
+      const kernels::softmax_rows rows = scratch.rows(part.query);
+      float* out = scratch.out + part.query * columns;
+      kernels::online_softmax(scratch.scores, part.keys, rows);
+      rescale_rows(out, columns, rows.rescale);
+      // Panels of values are `keys` deep; this part begins at one of their rows.
+      const float* values = scratch.value + (part.key - first_key) * column_panel;
+      add_weighted_values(scratch.scores, part.keys, values, keys, out, columns);
+      if (non_finite) add_non_finite_values(pass, part, out, columns);
+    });
+  });
+}
+
+}  // namespace qkv

@@ -1,0 +1,63 @@
+#include "attention_tile.hpp"
+
+namespace qkv {
+
+using kernels::column_panel;
+using kernels::padded;
+using kernels::row_panel;
+
+namespace {
+// The one list of what a worker's scratch holds: take() and bytes() both walk it.
+template <typename Block>
+void for_each_block(extent head_dim, extent value_dim, const Block& block) {
+  const extent value_columns = padded(value_dim, column_panel);
+  block(&tile_scratch::query, query_tile * head_dim);
+  block(&tile_scratch::key, key_tile * head_dim);
+  block(&tile_scratch::value, key_tile * value_columns);
+  block(&tile_scratch::scores, key_tile * column_panel);
+  block(&tile_scratch::out, query_tile * value_columns);
+  block(&tile_scratch::max, query_tile);
+  block(&tile_scratch::sum, query_tile);
+  block(&tile_scratch::rescale, query_tile);
+}
+}  // namespace
+
+tile_scratch tile_scratch::take(workspace& memory, extent head_dim, extent value_dim) {
+  tile_scratch scratch{};
+  for_each_block(head_dim, value_dim, [&](float* tile_scratch::* member, extent count) {
+    scratch.*member = memory.floats(count);
+  });
+  return scratch;
+}
+
+std::size_t tile_scratch::bytes(extent head_dim, extent value_dim) {
+  std::size_t total = 0;
+  for_each_block(head_dim, value_dim, [&](float* tile_scratch::*, extent count) {
+    total += workspace::bytes_for(count);
+  });
+  return total;
+}
+
+void query_tile_pass::pack_queries() const {
+  kernels::pack_rows<column_panel>(head_.query.data + first_ * head_.query.stride,
+                                   head_.query.stride, count_, head_.head_dim, scratch_.query);
+}
+
+query_tile_pass::panel query_tile_pass::visible_part(extent query, extent first_key,
+                                                     extent keys) const {
+  const extent queries = std::min<extent>(column_panel, count_ - query);
+  const key_range seen = keys_of(query, query + queries);
+  // Whole row panels from the left; what that adds is masked again.
+  const extent begin = std::clamp<extent>(seen.begin - first_key, 0, keys) / row_panel * row_panel;
+  const extent end = std::clamp<extent>(seen.end - first_key, begin, keys);
+  return {query, queries, first_key + begin, end - begin};
+}
+
+void query_tile_pass::score(const panel& part, extent first_key) const {
+  kernels::score_tile(head_.head_dim, scratch_.key + (part.key - first_key) * head_.head_dim,
+                      part.keys, scratch_.query + part.query * head_.head_dim, head_.scale,
+                      scratch_.scores);
+  head_.mask.apply(scratch_.scores, first_ + part.query, part.queries, part.key, part.keys);
+}
+
+}  // namespace qkv

@@ -1,0 +1,67 @@
+// Softmax over keys that arrive tile by tile (Milakov & Gimelshein, "Online normalizer calculation
+// for softmax", 2018). Scores lie as [key][query]: a lane is a query, so nothing crosses lanes.
+#pragma once
+
+#include <limits>
+
+#include "kernels/gemm_kernel.hpp"
+#include "kernels/vmath.hpp"
+
+namespace qkv::kernels {
+
+inline constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
+
+// What is subtracted before exp: the maximum, or 0 where no key was visible yet, because
+// (-Infinity) - (-Infinity) would be NaN.
+inline simd::batch softmax_shift(simd::batch row_max) {
+  return xsimd::select(row_max == simd::broadcast(minus_infinity), simd::zero(), row_max);
+}
+
+// The statistics of column_panel queries: the largest score so far and the sum of exp(score - max),
+// and by how much this tile made earlier sums shrink.
+struct softmax_rows {
+  float* max;
+  float* sum;
+  float* rescale;
+};
+
+// scores [keys][column_panel] become exp(score - max) in place. A NaN score makes its row's sum
+// NaN; a forbidden one (-Infinity) becomes exactly 0.
+[[gnu::noinline]] inline void online_softmax(float* scores, extent keys, softmax_rows rows) {
+  for (int lane = 0; lane < column_panel; lane += simd::lanes) {
+    const simd::batch old_max = simd::load(rows.max + lane);
+    simd::batch row_max = old_max;
+    for (extent key = 0; key < keys; ++key) {
+      row_max = simd::max(row_max, simd::load(scores + key * column_panel + lane));
+    }
+    const simd::batch shift = softmax_shift(row_max);
+    simd::batch sum = simd::zero();
+    for (extent key = 0; key < keys; ++key) {
+      float* score = scores + key * column_panel + lane;
+      const simd::batch weight = simd::exp_nonpositive(simd::load(score) - shift);
+      simd::store(score, weight);
+      sum = sum + weight;
+    }
+    const simd::batch rescale = simd::exp_nonpositive(old_max - shift);
+    simd::store(rows.max + lane, row_max);
+    simd::store(rows.sum + lane, simd::madd(simd::load(rows.sum + lane), rescale, sum));
+    simd::store(rows.rescale + lane, rescale);
+  }
+}
+
+// scores [keys][column_panel] become weights in place, from the final statistics of their rows.
+[[gnu::noinline]] inline void finished_weights(float* scores, extent keys, softmax_rows rows) {
+  for (int lane = 0; lane < column_panel; lane += simd::lanes) {
+    const simd::batch shift = softmax_shift(simd::load(rows.max + lane));
+    const simd::batch sum = simd::load(rows.sum + lane);
+    for (extent key = 0; key < keys; ++key) {
+      float* score = scores + key * column_panel + lane;
+      const simd::batch value = simd::load(score);
+      const simd::batch weight = simd::exp_nonpositive(value - shift) / sum;
+      simd::store(score,
+                  xsimd::select(value == simd::broadcast(minus_infinity), simd::zero(), weight));
+    }
+  }
+}
+
+}  // namespace qkv::kernels

@@ -1,0 +1,19 @@
+#include "qkv/status.hpp"
+
+#include <iterator>
+
+namespace qkv {
+
+namespace {
+constexpr const char* codes[] = {
+#define QKV_STATUS_CODE(name, code) code,
+    QKV_STATUS_LIST(QKV_STATUS_CODE)
+#undef QKV_STATUS_CODE
+};
+}  // namespace
+
+const char* status_code(status value) { return codes[static_cast<int>(value)]; }
+
+int status_count() { return static_cast<int>(std::size(codes)); }
+
+}  // namespace qkv

@@ -1,0 +1,18 @@
+// Tile sizes and task split of attention: the only heuristics.
+#pragma once
+
+#include "kernels/gemm_kernel.hpp"
+
+namespace qkv {
+
+// Queries of one task, in panels of kernels::column_panel: enough to make packing the keys and
+// values of a tile a small share of the work.
+inline constexpr extent query_tile = 64;
+
+// Keys scored before their weights are applied: one panel of scores (128 x 8) stays in the first
+// cache with the panels that make it, and row sums are sums of blocks, which keeps long rows exact.
+inline constexpr extent key_tile = 128;
+
+static_assert(query_tile % kernels::column_panel == 0 && key_tile % kernels::row_panel == 0);
+
+}  // namespace qkv

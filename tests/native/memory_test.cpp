@@ -1,0 +1,24 @@
+#include <cstdint>
+
+#include "qkv/qkv.hpp"
+#include "qkv/workspace.hpp"
+#include "support/doctest.hpp"
+
+using namespace qkv;
+
+TEST_CASE("a workspace gives what it has and no more") {
+  alignas(64) char memory[1024];
+  workspace bytes(memory + 4, 1020);
+  float* first = bytes.floats(3);
+  float* second = bytes.floats(3);
+  CHECK_EQ(reinterpret_cast<std::uintptr_t>(first) % workspace::alignment, 0);
+  CHECK_GE(second - first, 3);
+  CHECK_EQ(bytes.floats(1024), nullptr);
+  CHECK_NE(bytes.floats(100), nullptr);
+  CHECK_EQ(workspace().floats(1), nullptr);
+}
+
+TEST_CASE("attention takes no more scratch than a few tiles, whatever the lengths") {
+  // The lengths are not even an argument; two workers at dim 64 take less than half a megabyte.
+  CHECK_LT(attention_workspace_bytes(64, 64, 2), 512 * 1024);
+}

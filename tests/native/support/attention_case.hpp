@@ -1,0 +1,121 @@
+// One attention problem with its memory, run by the library and by the reference.
+#pragma once
+
+#include <vector>
+
+#include "qkv/qkv.hpp"
+#include "qkv/reference.hpp"
+#include "support/near.hpp"
+#include "support/random.hpp"
+
+namespace qkv::test {
+
+inline constexpr float quiet_nan = std::numeric_limits<float>::quiet_NaN();
+
+// Memory that is full of NaN to begin with: nothing that was not computed passes for a result.
+class scratch {
+ public:
+  explicit scratch(std::size_t bytes)
+      : memory_(bytes / sizeof(float) + 1, quiet_nan), bytes_(bytes) {}
+  operator workspace() { return {memory_.data(), bytes_}; }
+
+ private:
+  std::vector<float> memory_;
+  std::size_t bytes_;
+};
+
+using reference::attention_sizes;
+
+struct attention_case {
+  attention_sizes sizes;
+  std::vector<float> query, key, value;
+  causal_rule causal;
+  std::vector<std::uint8_t> allowed;             // empty, or one byte for each of mask_shape
+  std::array<extent, 4> mask_shape{1, 1, 1, 1};  // 1 = broadcast
+  float scale;
+
+  attention_case(const attention_sizes& sizes, std::uint64_t seed, double magnitude = 1.0)
+      : sizes(sizes), scale(default_scale(sizes.head_dim)) {
+    number_source numbers(seed);
+    query =
+        numbers.floats(sizes.batch * sizes.num_heads * sizes.query_len * sizes.head_dim, magnitude);
+    key = numbers.floats(sizes.batch * sizes.num_kv_heads * sizes.key_len * sizes.head_dim,
+                         magnitude);
+    value = numbers.floats(sizes.batch * sizes.num_kv_heads * sizes.key_len * sizes.value_dim);
+  }
+
+  attention_inputs inputs() const {
+    const auto& [batch, num_heads, num_kv_heads, query_len, key_len, head_dim, value_dim] = sizes;
+    return {
+        view<const float, 4>::contiguous(query.data(), {batch, num_heads, query_len, head_dim}),
+        view<const float, 4>::contiguous(key.data(), {batch, num_kv_heads, key_len, head_dim}),
+        view<const float, 4>::contiguous(value.data(), {batch, num_kv_heads, key_len, value_dim})};
+  }
+
+  std::array<extent, 4> score_shape() const {
+    return {sizes.batch, sizes.num_heads, sizes.query_len, sizes.key_len};
+  }
+
+  attention_options options() const {
+    attention_options result{scale, {causal, {}}};
+    if (allowed.empty()) return result;
+    auto mask = view<const std::uint8_t, 4>::contiguous(allowed.data(), mask_shape);
+    for (int axis = 0; axis < 4; ++axis) {
+      if (mask_shape[axis] == 1) mask.strides[axis] = 0;
+    }
+    mask.shape = score_shape();
+    result.mask.allowed = mask;
+    return result;
+  }
+
+  struct result {
+    std::vector<float> out, weights, log_sum_exp;
+    bool operator==(const result&) const = default;
+  };
+
+  result run(int threads = 1, bool extras = true) const {
+    const auto& [batch, num_heads, num_kv_heads, query_len, key_len, head_dim, value_dim] = sizes;
+    result made{std::vector<float>(batch * num_heads * query_len * value_dim, quiet_nan),
+                std::vector<float>(extras ? batch * num_heads * query_len * key_len : 0, quiet_nan),
+                std::vector<float>(extras ? batch * num_heads * query_len : 0, quiet_nan)};
+    attention_outputs outputs;
+    outputs.out =
+        view<float, 4>::contiguous(made.out.data(), {batch, num_heads, query_len, value_dim});
+    if (extras) {
+      outputs.weights = view<float, 4>::contiguous(made.weights.data(), score_shape());
+      outputs.log_sum_exp =
+          view<float, 3>::contiguous(made.log_sum_exp.data(), {batch, num_heads, query_len});
+    }
+    thread_pool pool(threads);
+    scratch memory(attention_workspace_bytes(head_dim, value_dim, pool.size()));
+    REQUIRE_EQ(attention_forward(inputs(), options(), outputs, memory, pool), status::ok);
+    return made;
+  }
+
+  template <typename T>
+  reference::attention_result<T> reference() const {
+    const attention_mask mask = options().mask;
+    const auto visible = [&](extent b, extent h, extent i, extent j) {
+      const key_range keys = mask.keys_for(i, sizes.key_len);
+      return j >= keys.begin && j < keys.end && (!mask.allowed || mask.allowed(b, h, i, j) != 0);
+    };
+    return reference::attention<T>({query.begin(), query.end()}, {key.begin(), key.end()},
+                                   {value.begin(), value.end()}, sizes, static_cast<T>(scale),
+                                   visible);
+  }
+
+  void check() const {
+    CAPTURE(sizes.query_len);
+    CAPTURE(sizes.key_len);
+    CAPTURE(sizes.head_dim);
+    CAPTURE(sizes.value_dim);
+    const result made = run();
+    const auto plain = reference<float>();
+    const auto exact = reference<double>();
+    check_near(made.out, plain.out, exact.out);
+    check_near(made.weights, plain.weights, exact.weights);
+    check_near(made.log_sum_exp, plain.log_sum_exp, exact.log_sum_exp);
+  }
+};
+
+}  // namespace qkv::test

@@ -1,0 +1,203 @@
+import { booleans, expectOptions, expectShape, finite, flag, numbers, type Numbers, oneOf } from './arguments.js';
+import { check, QkvError } from './errors.js';
+import type { EngineMemory } from './memory.js';
+import type { AttentionCall, RawModule } from './module.js';
+import { describe, type MaskLike, showShape, type Tensor, type TensorLike } from './tensor.js';
+
+/**
+ * Which keys a query may see by position: query i sees key j where j <= i + offset.
+ * - `false` (default): all.
+ * - `'top-left'`: offset 0, the first query is lined up with the first key.
+ * - `'bottom-right'`: offset keyLength - queryLength, the last query with the last key.
+ * - `{ offset }`: any whole number.
+ * - `true`: only where both lengths are equal, since libraries disagree elsewhere.
+ */
+export type Causal = boolean | 'top-left' | 'bottom-right' | { readonly offset: number };
+
+export interface AttentionOptions {
+  /** Multiplies query . key. Default 1 / sqrt(head dim of the query); 0 is 0. */
+  scale?: number;
+  /** Default false. */
+  causal?: Causal;
+  /**
+   * true = may attend. Broadcasts, aligned right, to (batch, heads, queryLength, keyLength). A rank-3
+   * mask of rank-4 attention is (heads, queryLength, keyLength); for one a batch give
+   * (batch, 1, queryLength, keyLength).
+   */
+  mask?: MaskLike;
+  /** Axes of rank-4 arguments: (batch, heads, length, dim) by default, or (batch, length, heads, dim). */
+  layout?: 'bhld' | 'blhd';
+  /** `'heads'`: the weights of each head, (batch?, heads?, queryLength, keyLength). */
+  weights?: 'heads';
+  /** Natural log of each row's sum of exponentials, (batch?, heads?, queryLength). */
+  logSumExp?: boolean;
+}
+
+export interface AttentionResult {
+  /** The query's shape with the value's dim. A row that sees no key is 0. */
+  output: Tensor;
+  /** With `weights`: rows sum to 1; a row that sees no key is 0. */
+  weights?: Tensor;
+  /** With `logSumExp`: -Infinity for a row that sees no key. */
+  logSumExp?: Tensor;
+}
+
+const OPTIONS = ['scale', 'causal', 'mask', 'layout', 'weights', 'logSumExp'] as const;
+
+interface Sizes {
+  batch: number;
+  numHeads: number;
+  numKvHeads: number;
+  queryLen: number;
+  keyLen: number;
+  headDim: number;
+  valueDim: number;
+}
+
+/** The axes of one argument, whatever its rank and layout. */
+function axesOf({ shape }: Numbers, lengthFirst: boolean) {
+  const [dim, inner, outer, batch] = [...shape].reverse() as [number, number, number?, number?];
+  return lengthFirst
+    ? { batch: batch ?? 1, heads: inner, length: outer ?? 1, dim }
+    : { batch: batch ?? 1, heads: outer ?? 1, length: inner, dim };
+}
+
+function sizesOf(query: Numbers, key: Numbers, value: Numbers, lengthFirst: boolean): Sizes {
+  const q = axesOf(query, lengthFirst);
+  const k = axesOf(key, lengthFirst);
+  const rank = query.shape.length;
+  const axes = (batch: number, heads: number, length: number | null, dim: number | null) =>
+    (lengthFirst ? [batch, length, heads, dim] : [batch, heads, length, dim]).slice(4 - rank);
+  expectShape(key, 'key', axes(q.batch, k.heads, null, q.dim), "its rank, batch and dim are the query's");
+  expectShape(value, 'value', axes(q.batch, k.heads, k.length, null), "all but its dim are the key's");
+  if (k.heads === 0 ? q.heads !== 0 : q.heads % k.heads !== 0) {
+    throw new QkvError(
+      'SHAPE_MISMATCH',
+      `query has ${q.heads} heads and key has ${k.heads}, expected a multiple of the key's heads.`,
+    );
+  }
+  return {
+    batch: q.batch,
+    numHeads: q.heads,
+    numKvHeads: k.heads,
+    queryLen: q.length,
+    keyLen: k.length,
+    headDim: q.dim,
+    valueDim: axesOf(value, lengthFirst).dim,
+  };
+}
+
+function causalOffset(causal: Causal, { queryLen, keyLen }: Sizes): number | undefined {
+  if (causal === false) return undefined;
+  if (causal === 'top-left') return 0;
+  if (causal === 'bottom-right') return keyLen - queryLen;
+  if (causal === true) {
+    if (queryLen === keyLen) return 0;
+    throw new QkvError(
+      'INVALID_ARGUMENT',
+      `causal is true with ${queryLen} queries and ${keyLen} keys, expected 'top-left', 'bottom-right' or { offset } where the lengths differ.`,
+    );
+  }
+  if (typeof causal === 'object' && causal !== null && Number.isSafeInteger(causal.offset)) {
+    // Beyond the lengths nothing changes, and the core counts in 32 bits.
+    return Math.max(-queryLen, Math.min(keyLen, causal.offset));
+  }
+  const came = typeof causal === 'object' && causal !== null ? `{ offset: ${causal.offset} }` : describe(causal);
+  throw new QkvError(
+    'INVALID_ARGUMENT',
+    `causal is ${came}, expected true, false, 'top-left', 'bottom-right' or { offset } with a whole number.`,
+  );
+}
+
+/** The mask's shape with all four axes; 1 broadcasts. */
+function maskShape(shape: readonly number[], sizes: Sizes, rank: number): number[] {
+  const { batch, numHeads, queryLen, keyLen } = sizes;
+  const full = [batch, numHeads, queryLen, keyLen];
+  const padded = [...Array<number>(Math.max(0, 4 - shape.length)).fill(1), ...shape];
+  const fits = padded.length === 4 && padded.every((n, axis) => n === 1 || n === full[axis]);
+  // One mask a batch, or one a head? Where both counts are equal nobody can tell what was meant.
+  const ambiguous = shape.length === 3 && rank === 4 && batch > 1 && batch === numHeads && shape[0] === batch;
+  if (fits && !ambiguous) return padded;
+  throw new QkvError(
+    'SHAPE_MISMATCH',
+    `mask has shape ${showShape(shape)}, ${ambiguous ? `which could be one a batch or one a head; expected (${batch}, 1, ${queryLen}, ${keyLen}) or (1, ${numHeads}, ${queryLen}, ${keyLen})` : `expected one that broadcasts, aligned right, to (batch, heads, queryLength, keyLength) = ${showShape(full)}`}.`,
+  );
+}
+
+/** What of a call the options decide, for {@link attention} and explain() alike. */
+export function maskingOf(options: AttentionOptions, sizes: Sizes, rank: number) {
+  const offset = causalOffset(options.causal ?? false, sizes);
+  const mask = options.mask === undefined ? undefined : booleans(options.mask, 'mask');
+  const [maskBatch, maskHeads, maskQueryLen, maskKeyLen] =
+    mask === undefined ? [1, 1, 1, 1] : (maskShape(mask.shape, sizes, rank) as [number, number, number, number]);
+  return {
+    mask: mask?.data,
+    fields: {
+      scale: finite(options.scale ?? (sizes.headDim === 0 ? 1 : 1 / Math.sqrt(sizes.headDim)), 'scale'),
+      causal: offset !== undefined,
+      causalOffset: offset ?? 0,
+      maskBatch,
+      maskHeads,
+      maskQueryLen,
+      maskKeyLen,
+    } satisfies Partial<AttentionCall>,
+  };
+}
+
+export function attention(
+  module: RawModule,
+  memory: EngineMemory,
+  queryLike: TensorLike,
+  keyLike: TensorLike,
+  valueLike: TensorLike,
+  options: AttentionOptions = {},
+): AttentionResult {
+  expectOptions('attention', options, OPTIONS);
+  const query = numbers(queryLike, 'query', 2, 3, 4);
+  const key = numbers(keyLike, 'key', query.shape.length);
+  const value = numbers(valueLike, 'value', query.shape.length);
+  const rank = query.shape.length;
+  const lengthFirst = oneOf(options.layout ?? 'bhld', 'layout', ['bhld', 'blhd']) === 'blhd';
+  if (lengthFirst && rank !== 4) {
+    throw new QkvError('INVALID_ARGUMENT', `layout is 'blhd' with rank ${rank}, expected rank 4.`);
+  }
+  const sizes = sizesOf(query, key, value, lengthFirst);
+  const { mask, fields } = maskingOf(options, sizes, rank);
+  if (options.weights !== undefined) oneOf(options.weights, 'weights', ['heads']);
+
+  const outputShape = [...query.shape.slice(0, -1), sizes.valueDim];
+  const rowsShape = [sizes.batch, sizes.numHeads, sizes.queryLen].slice(4 - rank);
+  const weightsShape = [...rowsShape, sizes.keyLen];
+  const frame = memory.frame();
+  const workspaceBytes = module.attentionWorkspaceBytes(sizes.headDim, sizes.valueDim);
+  const blocks = {
+    query: frame.input(query.data),
+    key: frame.input(key.data),
+    value: frame.input(value.data),
+    mask: frame.input(mask),
+    out: frame.output(outputShape),
+    weights: options.weights === undefined ? undefined : frame.output(weightsShape),
+    logSumExp: flag(options.logSumExp, 'logSumExp') ? frame.output(rowsShape) : undefined,
+    workspace: frame.workspace(workspaceBytes),
+  };
+  frame.place('attention');
+  const status = module.attention({
+    ...sizes,
+    ...fields,
+    query: blocks.query.address,
+    key: blocks.key.address,
+    value: blocks.value.address,
+    mask: blocks.mask.address,
+    out: blocks.out.address,
+    weights: blocks.weights?.address ?? 0,
+    logSumExp: blocks.logSumExp?.address ?? 0,
+    workspace: blocks.workspace.address,
+    workspaceBytes,
+    lengthFirst,
+  });
+  check(module, status, 'attention');
+  const result: AttentionResult = { output: frame.read(blocks.out, outputShape) };
+  if (blocks.weights) result.weights = frame.read(blocks.weights, weightsShape);
+  if (blocks.logSumExp) result.logSumExp = frame.read(blocks.logSumExp, rowsShape);
+  return result;
+}

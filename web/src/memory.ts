@@ -1,0 +1,130 @@
+import { QkvError } from './errors.js';
+import type { Address, RawModule } from './module.js';
+import { sizeOf, Tensor } from './tensor.js';
+
+/** Blocks begin on a cache line. */
+const ALIGNMENT = 64;
+const BYTES_PER_FLOAT = 4;
+
+const align = (bytes: number): number => Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
+
+/** One argument's place in a {@link Frame}; its address holds once the frame is placed. */
+class Block {
+  address: Address = 0;
+  constructor(
+    readonly bytes: number,
+    readonly data?: Float32Array | Uint8Array,
+  ) {}
+}
+
+/**
+ * The memory of one call: first say what it takes, then {@link place} it all at once. Nothing is
+ * allocated while the core runs, so a call is either refused before it begins or has all it needs.
+ */
+export class Frame {
+  readonly #memory: EngineMemory;
+  readonly #blocks: Block[] = [];
+
+  constructor(memory: EngineMemory) {
+    this.#memory = memory;
+  }
+
+  /** An input, copied in by {@link place}; a block at address 0 where there is none. */
+  input(data: Float32Array | Uint8Array | undefined): Block {
+    return data === undefined ? new Block(0) : this.#add(new Block(data.byteLength, data));
+  }
+
+  output(shape: readonly number[]): Block {
+    return this.#add(new Block(sizeOf(shape) * BYTES_PER_FLOAT));
+  }
+
+  workspace(bytes: number): Block {
+    return this.#add(new Block(bytes));
+  }
+
+  #add(block: Block): Block {
+    this.#blocks.push(block);
+    return block;
+  }
+
+  /** @throws QkvError OUT_OF_MEMORY, and nothing has changed. */
+  place(operation: string): void {
+    const total = this.#blocks.reduce((sum, block) => sum + align(block.bytes), ALIGNMENT);
+    let next = align(this.#memory.reserve(total, operation));
+    for (const block of this.#blocks) {
+      block.address = next;
+      if (block.data) this.#memory.write(block.address, block.data);
+      next += align(block.bytes);
+    }
+  }
+
+  /** A result: the caller's own copy. */
+  read(block: Block, shape: readonly number[]): Tensor {
+    return new Tensor(this.#memory.read(block.address, sizeOf(shape)), Object.freeze([...shape]));
+  }
+}
+
+/**
+ * The engine's WebAssembly memory: the only code that touches the heap. Views are made anew whenever
+ * memory has grown, since growth leaves old ones empty (or, when shared, short).
+ */
+export class EngineMemory {
+  readonly #module: RawModule;
+  readonly #memory: WebAssembly.Memory;
+  /** The most bytes that the memory may grow to. */
+  readonly limit: number;
+  #bytes: Uint8Array;
+  /** One region serves all calls, one after another. */
+  #region = { address: 0, bytes: 0 };
+
+  constructor(module: RawModule, memory: WebAssembly.Memory, limit: number) {
+    this.#module = module;
+    this.#memory = memory;
+    this.limit = limit;
+    this.#bytes = new Uint8Array(memory.buffer);
+  }
+
+  /** Bytes that the host has given to the engine. They are given back by disposing it. */
+  get used(): number {
+    return this.#memory.buffer.byteLength;
+  }
+
+  frame(): Frame {
+    return new Frame(this);
+  }
+
+  /** The address of at least `bytes` bytes, which hold until the next call. */
+  reserve(bytes: number, operation: string): Address {
+    if (bytes <= this.#region.bytes) return this.#region.address;
+    this.#module._free(this.#region.address);
+    this.#region = { address: 0, bytes: 0 };
+    const address = bytes <= this.limit ? this.#module._malloc(bytes) >>> 0 : 0;
+    if (address === 0) {
+      throw new QkvError(
+        'OUT_OF_MEMORY',
+        `${operation} needs ${bytes} bytes for its inputs, outputs and scratch, but the engine may use at most ${this.limit} bytes; give load() a larger maxMemory, or ask for less.`,
+      );
+    }
+    this.#region = { address, bytes };
+    return address;
+  }
+
+  write(address: Address, data: Float32Array | Uint8Array): void {
+    this.#view().set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), address);
+  }
+
+  read(address: Address, floats: number): Float32Array<ArrayBuffer> {
+    const result = new Float32Array(floats);
+    const end = address + result.byteLength;
+    new Uint8Array(result.buffer).set(this.#view().subarray(address, end));
+    return result;
+  }
+
+  #view(): Uint8Array {
+    const { buffer } = this.#memory;
+    if (this.#bytes.buffer !== buffer || this.#bytes.byteLength !== buffer.byteLength) {
+      this.#bytes = new Uint8Array(buffer);
+    }
+    return this.#bytes;
+  }
+}

@@ -1,0 +1,98 @@
+import { QkvError } from './errors.js';
+import { nodeModule } from './features.js';
+import { describe } from './tensor.js';
+import { type Variant, VARIANTS } from './variants.js';
+
+/** Where the WebAssembly comes from. In Node a string may be a path. */
+export type WasmSource = string | URL | BufferSource | Response | WebAssembly.Module;
+
+/** The package's own files, as literals that bundlers follow. */
+export function packagedWasm(variant: Variant): URL {
+  switch (variant) {
+    case 'simd': return new URL('./qkv-simd.wasm', import.meta.url);
+    case 'simd-mt': return new URL('./qkv-simd-mt.wasm', import.meta.url);
+    case 'relaxed': return new URL('./qkv-relaxed.wasm', import.meta.url);
+    case 'relaxed-mt': return new URL('./qkv-relaxed-mt.wasm', import.meta.url);
+  }
+}
+
+const loadFailed = (message: string, cause?: unknown): never => {
+  throw new QkvError('LOAD_FAILED', message, cause === undefined ? undefined : { cause });
+};
+
+const reason = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+async function readFile(path: string | URL): Promise<Uint8Array> {
+  const fs = nodeModule<{ promises: { readFile(path: string | URL): Promise<Uint8Array> } }>('node:fs');
+  if (!fs) return loadFailed(`wasm: ${path} is a file, which this host cannot read; Node can from 20.16 on, or give load({ wasm }) the bytes.`);
+  try {
+    return await fs.promises.readFile(path);
+  } catch (error) {
+    return loadFailed(`wasm: ${path} could not be read: ${reason(error)}.`, error);
+  }
+}
+
+async function fetchBytes(answer: Response | Promise<Response>, name: string): Promise<Uint8Array> {
+  try {
+    const response = await answer;
+    const bytes = new Uint8Array(await response.arrayBuffer());
+    if (response.ok && isWasm(bytes)) return bytes;
+    const type = response.headers.get('content-type') ?? 'none';
+    const isHtml = /^\s*</.test(new TextDecoder().decode(bytes.slice(0, 64)));
+    return loadFailed(
+      `wasm: ${response.url || name} answered with status ${response.status} and content type ${type}, ${isHtml ? 'an HTML page' : 'which is not WebAssembly'}; check that the file is served there, or give load({ wasm }) its address.`,
+    );
+  } catch (error) {
+    if (error instanceof QkvError) throw error;
+    return loadFailed(`wasm: ${name} could not be fetched: ${reason(error)}.`, error);
+  }
+}
+
+const isWasm = (bytes: Uint8Array): boolean =>
+  bytes[0] === 0 && bytes[1] === 0x61 && bytes[2] === 0x73 && bytes[3] === 0x6d;
+
+function bytesOf(source: string | URL | BufferSource | Response): Promise<Uint8Array> | Uint8Array {
+  if (source instanceof ArrayBuffer) return new Uint8Array(source);
+  if (ArrayBuffer.isView(source)) return new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
+  if (typeof Response !== 'undefined' && source instanceof Response) return fetchBytes(source, 'the response');
+  if (typeof source !== 'string' && !(source instanceof URL)) {
+    throw new QkvError(
+      'INVALID_ARGUMENT',
+      `wasm is ${describe(source)}, expected a URL, bytes, a Response or a WebAssembly.Module.`,
+    );
+  }
+  const url = String(source);
+  if (url.startsWith('file:')) return readFile(new URL(url));
+  // In Node a string without a scheme is a path; in a page it is relative to the page.
+  const isPath = typeof source === 'string' && !/^[a-z][a-z\d+.-]+:/i.test(url) && nodeModule('node:fs') !== undefined;
+  return isPath ? readFile(url) : fetchBytes(fetch(source), url);
+}
+
+/** @throws QkvError LOAD_FAILED, INVALID_ARGUMENT */
+export async function compile(source: WasmSource): Promise<WebAssembly.Module> {
+  if (source instanceof WebAssembly.Module) return source;
+  const bytes = await bytesOf(source as Parameters<typeof bytesOf>[0]);
+  if (!isWasm(bytes)) return loadFailed(`wasm: ${bytes.length} bytes came that are not WebAssembly.`);
+  try {
+    return await WebAssembly.compile(bytes as Uint8Array<ArrayBuffer>);
+  } catch (error) {
+    return loadFailed(
+      `wasm: the module could not be compiled: ${reason(error)} (a page with a content security policy needs 'wasm-unsafe-eval' in script-src).`,
+      error,
+    );
+  }
+}
+
+/**
+ * What a module says of itself, in a custom section that the build appends: the package's version
+ * and its variant.
+ */
+export function stampOf(module: WebAssembly.Module, version: string): Variant {
+  const [section] = WebAssembly.Module.customSections(module, 'qkv');
+  if (!section) return loadFailed('wasm: this module is not one of qkv.');
+  const [built = '', variant] = new TextDecoder().decode(section).split(' ');
+  if (built !== version) {
+    return loadFailed(`wasm: this module is of qkv ${built}, but the package is ${version}; serve both from one release.`);
+  }
+  return VARIANTS.find((known) => known === variant) ?? loadFailed(`wasm: unknown variant ${variant}.`);
+}
