@@ -26,11 +26,22 @@ function readGlue(simd, relaxed) {
   return glue;
 }
 
-/** Bundlers follow import("module") and fail to find it for a page; Node needs no import for it. */
-function withoutNodeImports(glue) {
-  const replaced = glue.replace(/await import\((["'])(module|worker_threads)\1\)/g, 'process.getBuiltinModule("$2")');
-  if (/\bimport\(/.test(replaced)) throw new Error('The glue imports something that package.mjs does not know.');
-  return replaced;
+// What the threaded glue does otherwise than we need; each has to be found, or the glue has changed.
+const GLUE_CHANGES = [
+  // Bundlers follow import("module") and fail to find it for a page; Node needs no import for it.
+  [/await import\((["'])(module|worker_threads)\1\)/g, 'process.getBuiltinModule("$2")'],
+  // A worker would inherit flags of node that only a program may have, such as --input-type.
+  [/workerData:"em-pthread"/g, 'workerData:"em-pthread",execArgv:[]'],
+  // A worker that fails would end the whole process; load() falls back to one thread instead.
+  [/worker\.onerror=e=>\{.*?throw e\}/g, 'worker.onerror=e=>Module["onWorkerError"](e)'],
+];
+
+function changed(glue) {
+  for (const [pattern, replacement] of GLUE_CHANGES) {
+    if (glue.search(pattern) < 0) throw new Error(`The glue no longer holds ${pattern}: read it and mend package.mjs.`);
+    glue = glue.replace(pattern, replacement);
+  }
+  return glue;
 }
 
 async function minified(name, code) {
@@ -56,7 +67,7 @@ for (const variant of VARIANTS) {
 const glue = join(root, 'build', 'glue', 'qkv.js');
 mkdirSync(dirname(glue), { recursive: true });
 writeFileSync(glue, readGlue('simd', 'relaxed'));
-writeFileSync(join(dist, 'glue', 'qkv-mt.js'), await minified('qkv-mt.js', withoutNodeImports(readGlue('simd-mt', 'relaxed-mt'))));
+writeFileSync(join(dist, 'glue', 'qkv-mt.js'), await minified('qkv-mt.js', changed(readGlue('simd-mt', 'relaxed-mt'))));
 
 const bundle = await rolldown({
   input: join(root, 'web', 'src', 'index.ts'),

@@ -91,8 +91,9 @@ export function expectOptions(operation: string, options: object, known: readonl
   }
 }
 
+/** Finite as a float32 too, which is what the core computes with. */
 export function finite(value: number, name: string): number {
-  return Number.isFinite(value)
+  return typeof value === 'number' && Number.isFinite(Math.fround(value))
     ? value
     : invalid(`${name} is ${describe(value)}, expected a finite number.`);
 }

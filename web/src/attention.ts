@@ -126,14 +126,15 @@ function maskShape(shape: readonly number[], sizes: Sizes, rank: number): number
 
 /** What of a call the options decide, for {@link attention} and explain() alike. */
 export function maskingOf(options: AttentionOptions, sizes: Sizes, rank: number) {
-  const offset = causalOffset(options.causal ?? false, sizes);
+  const { causal = false, scale = sizes.headDim === 0 ? 1 : 1 / Math.sqrt(sizes.headDim) } = options;
+  const offset = causalOffset(causal, sizes);
   const mask = options.mask === undefined ? undefined : booleans(options.mask, 'mask');
   const [maskBatch, maskHeads, maskQueryLen, maskKeyLen] =
     mask === undefined ? [1, 1, 1, 1] : (maskShape(mask.shape, sizes, rank) as [number, number, number, number]);
   return {
     mask: mask?.data,
     fields: {
-      scale: finite(options.scale ?? (sizes.headDim === 0 ? 1 : 1 / Math.sqrt(sizes.headDim)), 'scale'),
+      scale: finite(scale, 'scale'),
       causal: offset !== undefined,
       causalOffset: offset ?? 0,
       maskBatch,
@@ -157,7 +158,8 @@ export function attention(
   const key = numbers(keyLike, 'key', query.shape.length);
   const value = numbers(valueLike, 'value', query.shape.length);
   const rank = query.shape.length;
-  const lengthFirst = oneOf(options.layout ?? 'bhld', 'layout', ['bhld', 'blhd']) === 'blhd';
+  const { layout = 'bhld' } = options;
+  const lengthFirst = oneOf(layout, 'layout', ['bhld', 'blhd']) === 'blhd';
   if (lengthFirst && rank !== 4) {
     throw new QkvError('INVALID_ARGUMENT', `layout is 'blhd' with rank ${rank}, expected rank 4.`);
   }

@@ -157,6 +157,7 @@ async function instantiate(
   const init: ModuleInit = {
     wasmMemory: memory,
     poolSize: threads - 1,
+    onWorkerError: ({ message }) => fail(new QkvError('LOAD_FAILED', `a worker did not start: ${message ?? 'its script could not be had'}`)),
     instantiateWasm(imports, receive) {
       WebAssembly.instantiate(wasm, imports).then(
         (instance) => receive(instance, wasm),

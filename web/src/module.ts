@@ -86,8 +86,9 @@ export interface ModuleInit {
     imports: WebAssembly.Imports,
     receive: (instance: WebAssembly.Instance, module: WebAssembly.Module) => void,
   ): object;
-  /** Threaded builds: workers to start beforehand. */
-  poolSize?: number;
+  /** Threaded builds: workers to start beforehand, and what to do when one fails. */
+  poolSize: number;
+  onWorkerError(error: { message?: string }): void;
 }
 
 export type ModuleFactory = (init: ModuleInit) => Promise<RawModule>;
