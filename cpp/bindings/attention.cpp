@@ -1,5 +1,6 @@
 #include <emscripten/bind.h>
 
+#include "call.hpp"
 #include "heap.hpp"
 #include "qkv/trace.hpp"
 #include "runtime.hpp"
@@ -8,22 +9,27 @@ namespace qkv::bindings {
 
 namespace {
 
+// length_first: (batch, length, heads, dim) and not (batch, heads, length, dim). A mask axis of 1
+// broadcasts.
+// clang-format off
+#define QKV_ATTENTION_CALL(integer, number)                                                    \
+  integer(query) integer(key) integer(value) integer(mask)                                     \
+  integer(out) integer(weights) integer(log_sum_exp)                                           \
+  integer(workspace) integer(workspace_bytes)                                                  \
+  integer(batch) integer(num_heads) integer(num_kv_heads)                                      \
+  integer(query_len) integer(key_len) integer(head_dim) integer(value_dim)                     \
+  integer(length_first)                                                                        \
+  integer(mask_batch) integer(mask_heads) integer(mask_query_len) integer(mask_key_len)        \
+  number(scale) integer(causal) integer(causal_offset)
+// clang-format on
+
 struct attention_call {
-  address query, key, value, mask, out, weights, log_sum_exp, workspace;
-  std::size_t workspace_bytes;
-  extent batch, num_heads, num_kv_heads, query_len, key_len, head_dim, value_dim;
-  // (batch, length, heads, dim) and not (batch, heads, length, dim).
-  bool length_first;
-  // 1 broadcasts.
-  extent mask_batch, mask_heads, mask_query_len, mask_key_len;
-  float scale;
-  bool causal;
-  extent causal_offset;
+  QKV_ATTENTION_CALL(QKV_CALL_INT, QKV_CALL_FLOAT)
 
   attention_options options() const {
     attention_options result;
     result.scale = scale;
-    result.mask.causal = {causal, causal_offset};
+    result.mask.causal = {causal != 0, causal_offset};
     if (mask != 0) {
       auto allowed = heap_view<const std::uint8_t, 4>(
           mask, {mask_batch, mask_heads, mask_query_len, mask_key_len});
@@ -39,13 +45,14 @@ struct attention_call {
   template <typename T>
   view<T, 4> heads(address data, extent count, extent length, extent dim) const {
     if (!length_first) return heap_view<T, 4>(data, {batch, count, length, dim});
-    return {reinterpret_cast<T*>(data),
+    return {heap_pointer<T>(data),
             {batch, count, length, dim},
             {length * count * dim, dim, count * dim, 1}};
   }
 };
 
-int attention(const attention_call& call) {
+int attention(std::uintptr_t at) {
+  const auto& call = call_at<attention_call>(at);
   const attention_inputs inputs{
       call.heads<const float>(call.query, call.num_heads, call.query_len, call.head_dim),
       call.heads<const float>(call.key, call.num_kv_heads, call.key_len, call.head_dim),
@@ -59,32 +66,43 @@ int attention(const attention_call& call) {
                                             pool()));
 }
 
-// Self-attention of x (length, embedDim) = (attention.query_len, embed_dim) with every step kept;
-// of `attention` it reads the sizes, the options, the workspace, and writes to query, key, value,
-// weights and out.
-struct trace_call {
-  attention_call attention;
-  address x, wq, wk, wv, scores, scaled;
-  extent embed_dim;
+// Self-attention of x (length, embedDim) = (query_len, embed_dim) with every step kept;
+// query, key, value, weights and out are outputs here.
+// clang-format off
+#define QKV_TRACE_CALL(integer)                                                                \
+  integer(x) integer(wq) integer(wk) integer(wv) integer(embed_dim)                            \
+  integer(scores) integer(scaled)
+// clang-format on
+
+struct trace_call : attention_call {
+  QKV_TRACE_CALL(QKV_CALL_INT)
 };
 
-int trace(const trace_call& call) {
-  const attention_call& sizes = call.attention;
-  const extent length = sizes.query_len;
-  const trace_weights weights{
-      heap_view<const float, 2>(call.wq, {call.embed_dim, sizes.head_dim}),
-      heap_view<const float, 2>(call.wk, {call.embed_dim, sizes.head_dim}),
-      heap_view<const float, 2>(call.wv, {call.embed_dim, sizes.value_dim})};
-  const trace_outputs outputs{heap_view<float, 2>(sizes.query, {length, sizes.head_dim}),
-                              heap_view<float, 2>(sizes.key, {length, sizes.head_dim}),
-                              heap_view<float, 2>(sizes.value, {length, sizes.value_dim}),
+int trace(std::uintptr_t at) {
+  const auto& call = call_at<trace_call>(at);
+  const extent length = call.query_len;
+  const trace_weights weights{heap_view<const float, 2>(call.wq, {call.embed_dim, call.head_dim}),
+                              heap_view<const float, 2>(call.wk, {call.embed_dim, call.head_dim}),
+                              heap_view<const float, 2>(call.wv, {call.embed_dim, call.value_dim})};
+  const trace_outputs outputs{heap_view<float, 2>(call.query, {length, call.head_dim}),
+                              heap_view<float, 2>(call.key, {length, call.head_dim}),
+                              heap_view<float, 2>(call.value, {length, call.value_dim}),
                               heap_view<float, 2>(call.scores, {length, length}),
                               heap_view<float, 2>(call.scaled, {length, length}),
-                              heap_view<float, 2>(sizes.weights, {length, length}),
-                              heap_view<float, 2>(sizes.out, {length, sizes.value_dim})};
+                              heap_view<float, 2>(call.weights, {length, length}),
+                              heap_view<float, 2>(call.out, {length, call.value_dim})};
   return static_cast<int>(trace_forward(
-      heap_view<const float, 2>(call.x, {length, call.embed_dim}), weights, sizes.options(),
-      outputs, heap_workspace(sizes.workspace, sizes.workspace_bytes), pool()));
+      heap_view<const float, 2>(call.x, {length, call.embed_dim}), weights, call.options(), outputs,
+      heap_workspace(call.workspace, call.workspace_bytes), pool()));
+}
+
+std::uintptr_t attention_layout() {
+  return text_address(QKV_ATTENTION_CALL(QKV_LAYOUT_INT, QKV_LAYOUT_FLOAT));
+}
+
+std::uintptr_t trace_layout() {
+  return text_address(QKV_ATTENTION_CALL(QKV_LAYOUT_INT, QKV_LAYOUT_FLOAT)
+                          QKV_TRACE_CALL(QKV_LAYOUT_INT));
 }
 
 std::size_t attention_bytes(extent head_dim, extent value_dim) {
@@ -101,43 +119,10 @@ std::size_t trace_bytes(extent embed_dim, extent head_dim, extent value_dim) {
 
 EMSCRIPTEN_BINDINGS(attention) {
   using namespace qkv::bindings;
-  using emscripten::value_object;
-  value_object<attention_call>("AttentionCall")
-      .field("query", &attention_call::query)
-      .field("key", &attention_call::key)
-      .field("value", &attention_call::value)
-      .field("mask", &attention_call::mask)
-      .field("out", &attention_call::out)
-      .field("weights", &attention_call::weights)
-      .field("logSumExp", &attention_call::log_sum_exp)
-      .field("workspace", &attention_call::workspace)
-      .field("workspaceBytes", &attention_call::workspace_bytes)
-      .field("batch", &attention_call::batch)
-      .field("numHeads", &attention_call::num_heads)
-      .field("numKvHeads", &attention_call::num_kv_heads)
-      .field("queryLen", &attention_call::query_len)
-      .field("keyLen", &attention_call::key_len)
-      .field("headDim", &attention_call::head_dim)
-      .field("valueDim", &attention_call::value_dim)
-      .field("lengthFirst", &attention_call::length_first)
-      .field("maskBatch", &attention_call::mask_batch)
-      .field("maskHeads", &attention_call::mask_heads)
-      .field("maskQueryLen", &attention_call::mask_query_len)
-      .field("maskKeyLen", &attention_call::mask_key_len)
-      .field("scale", &attention_call::scale)
-      .field("causal", &attention_call::causal)
-      .field("causalOffset", &attention_call::causal_offset);
-  value_object<trace_call>("TraceCall")
-      .field("attention", &trace_call::attention)
-      .field("x", &trace_call::x)
-      .field("wq", &trace_call::wq)
-      .field("wk", &trace_call::wk)
-      .field("wv", &trace_call::wv)
-      .field("scores", &trace_call::scores)
-      .field("scaled", &trace_call::scaled)
-      .field("embedDim", &trace_call::embed_dim);
   emscripten::function("attention", &attention);
+  emscripten::function("attentionLayout", &attention_layout);
   emscripten::function("attentionWorkspaceBytes", &attention_bytes);
   emscripten::function("trace", &trace);
+  emscripten::function("traceLayout", &trace_layout);
   emscripten::function("traceWorkspaceBytes", &trace_bytes);
 }

@@ -10,15 +10,20 @@
 namespace qkv::bindings {
 
 // 0 is "not given".
-using address = std::uintptr_t;
+using address = std::int32_t;
+
+template <typename T>
+T* heap_pointer(address data) {
+  return reinterpret_cast<T*>(static_cast<std::uintptr_t>(data));
+}
 
 template <typename T, int Rank>
 view<T, Rank> heap_view(address data, std::array<extent, Rank> shape) {
-  return view<T, Rank>::contiguous(reinterpret_cast<T*>(data), shape);
+  return view<T, Rank>::contiguous(heap_pointer<T>(data), shape);
 }
 
-inline workspace heap_workspace(address data, std::size_t bytes) {
-  return {reinterpret_cast<void*>(data), bytes};
+inline workspace heap_workspace(address data, extent bytes) {
+  return {heap_pointer<void>(data), static_cast<std::size_t>(bytes)};
 }
 
 }  // namespace qkv::bindings

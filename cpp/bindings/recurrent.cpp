@@ -1,5 +1,6 @@
 #include <emscripten/bind.h>
 
+#include "call.hpp"
 #include "heap.hpp"
 #include "qkv/rnn.hpp"
 #include "runtime.hpp"
@@ -8,17 +9,24 @@ namespace qkv::bindings {
 
 namespace {
 
+// clang-format off
+#define QKV_RNN_CALL(integer)                                                                  \
+  integer(x) integer(wx) integer(wh) integer(bx) integer(bh) integer(h0)                       \
+  integer(outputs) integer(h)                                                                  \
+  integer(workspace) integer(workspace_bytes)                                                  \
+  integer(batch) integer(length) integer(input_dim) integer(hidden)
+// clang-format on
+
 struct rnn_call {
-  address x, wx, wh, bx, bh, h0, outputs, h, workspace;
-  std::size_t workspace_bytes;
-  extent batch, length, input_dim, hidden;
+  QKV_RNN_CALL(QKV_CALL_INT)
 };
 
-int rnn(const rnn_call& call) {
+int rnn(std::uintptr_t at) {
+  const auto& call = call_at<rnn_call>(at);
   const rnn_parameters parameters{heap_view<const float, 2>(call.wx, {call.input_dim, call.hidden}),
                                   heap_view<const float, 2>(call.wh, {call.hidden, call.hidden}),
-                                  reinterpret_cast<const float*>(call.bx),
-                                  reinterpret_cast<const float*>(call.bh)};
+                                  heap_pointer<const float>(call.bx),
+                                  heap_pointer<const float>(call.bh)};
   return static_cast<int>(
       rnn_forward(heap_view<const float, 3>(call.x, {call.batch, call.length, call.input_dim}),
                   parameters, heap_view<const float, 2>(call.h0, {call.batch, call.hidden}),
@@ -26,6 +34,8 @@ int rnn(const rnn_call& call) {
                   heap_view<float, 2>(call.h, {call.batch, call.hidden}),
                   heap_workspace(call.workspace, call.workspace_bytes), pool()));
 }
+
+std::uintptr_t rnn_layout() { return text_address(QKV_RNN_CALL(QKV_LAYOUT_INT)); }
 
 std::size_t rnn_bytes(extent input_dim, extent hidden) {
   return rnn_workspace_bytes(input_dim, hidden, pool().size());
@@ -37,21 +47,7 @@ std::size_t rnn_bytes(extent input_dim, extent hidden) {
 
 EMSCRIPTEN_BINDINGS(recurrent) {
   using namespace qkv::bindings;
-  emscripten::value_object<rnn_call>("RnnCall")
-      .field("x", &rnn_call::x)
-      .field("wx", &rnn_call::wx)
-      .field("wh", &rnn_call::wh)
-      .field("bx", &rnn_call::bx)
-      .field("bh", &rnn_call::bh)
-      .field("h0", &rnn_call::h0)
-      .field("outputs", &rnn_call::outputs)
-      .field("h", &rnn_call::h)
-      .field("workspace", &rnn_call::workspace)
-      .field("workspaceBytes", &rnn_call::workspace_bytes)
-      .field("batch", &rnn_call::batch)
-      .field("length", &rnn_call::length)
-      .field("inputDim", &rnn_call::input_dim)
-      .field("hidden", &rnn_call::hidden);
   emscripten::function("rnn", &rnn);
+  emscripten::function("rnnLayout", &rnn_layout);
   emscripten::function("rnnWorkspaceBytes", &rnn_bytes);
 }

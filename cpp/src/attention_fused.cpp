@@ -55,9 +55,10 @@ void attention_fused_tile(const query_tile_pass& pass) {
   const attention_head& head = pass.head();
   const tile_scratch& scratch = pass.scratch();
   const extent columns = kernels::padded(head.value_dim, column_panel);
-  std::fill_n(scratch.out, query_tile * columns, 0.0f);
-  std::fill_n(scratch.max, query_tile, kernels::minus_infinity);
-  std::fill_n(scratch.sum, query_tile, 0.0f);
+  const extent queries = kernels::padded(pass.count(), column_panel);
+  std::fill_n(scratch.out, queries * columns, 0.0f);
+  std::fill_n(scratch.max, queries, kernels::minus_infinity);
+  std::fill_n(scratch.sum, queries, 0.0f);
 
   pass.for_each_key_tile([&](extent first_key, extent keys) {
     kernels::pack_columns(head.value.data + first_key * head.value.stride, head.value.stride, keys,

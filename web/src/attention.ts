@@ -1,7 +1,7 @@
 import { booleans, expectOptions, expectShape, finite, flag, numbers, type Numbers, oneOf } from './arguments.js';
-import { check, QkvError } from './errors.js';
+import { QkvError } from './errors.js';
 import type { EngineMemory } from './memory.js';
-import type { AttentionCall, RawModule } from './module.js';
+import type { Calls } from './module.js';
 import { describe, type MaskLike, showShape, type Tensor, type TensorLike } from './tensor.js';
 
 /**
@@ -141,12 +141,11 @@ export function maskingOf(options: AttentionOptions, sizes: Sizes, rank: number)
       maskHeads,
       maskQueryLen,
       maskKeyLen,
-    } satisfies Partial<AttentionCall>,
+    } satisfies Partial<Calls['attention']>,
   };
 }
 
 export function attention(
-  module: RawModule,
   memory: EngineMemory,
   queryLike: TensorLike,
   keyLike: TensorLike,
@@ -171,35 +170,19 @@ export function attention(
   const rowsShape = [sizes.batch, sizes.numHeads, sizes.queryLen].slice(4 - rank);
   const weightsShape = [...rowsShape, sizes.keyLen];
   const frame = memory.frame();
-  const workspaceBytes = module.attentionWorkspaceBytes(sizes.headDim, sizes.valueDim);
   const blocks = {
     query: frame.input(query.data),
     key: frame.input(key.data),
     value: frame.input(value.data),
     mask: frame.input(mask),
     out: frame.output(outputShape),
-    weights: options.weights === undefined ? undefined : frame.output(weightsShape),
-    logSumExp: flag(options.logSumExp, 'logSumExp') ? frame.output(rowsShape) : undefined,
-    workspace: frame.workspace(workspaceBytes),
+    weights: frame.output(weightsShape, options.weights !== undefined),
+    logSumExp: frame.output(rowsShape, flag(options.logSumExp, 'logSumExp')),
+    ...frame.workspace(memory.module.attentionWorkspaceBytes(sizes.headDim, sizes.valueDim)),
   };
-  frame.place('attention');
-  const status = module.attention({
-    ...sizes,
-    ...fields,
-    query: blocks.query.address,
-    key: blocks.key.address,
-    value: blocks.value.address,
-    mask: blocks.mask.address,
-    out: blocks.out.address,
-    weights: blocks.weights?.address ?? 0,
-    logSumExp: blocks.logSumExp?.address ?? 0,
-    workspace: blocks.workspace.address,
-    workspaceBytes,
-    lengthFirst,
-  });
-  check(module, status, 'attention');
+  frame.run('attention', 'attention', { ...sizes, ...fields, ...blocks, lengthFirst });
   const result: AttentionResult = { output: frame.read(blocks.out, outputShape) };
-  if (blocks.weights) result.weights = frame.read(blocks.weights, weightsShape);
-  if (blocks.logSumExp) result.logSumExp = frame.read(blocks.logSumExp, rowsShape);
+  if (options.weights !== undefined) result.weights = frame.read(blocks.weights, weightsShape);
+  if (options.logSumExp) result.logSumExp = frame.read(blocks.logSumExp, rowsShape);
   return result;
 }

@@ -2,7 +2,6 @@ import { attention, type AttentionOptions, type AttentionResult } from './attent
 import { QkvError } from './errors.js';
 import { explain, type ExplainOptions, type Explanation } from './explain.js';
 import type { EngineMemory } from './memory.js';
-import type { RawModule } from './module.js';
 import { rnn, type RnnOptions, type RnnParameters, type RnnResult, rnnStep } from './recurrent.js';
 import type { Tensor, TensorLike } from './tensor.js';
 import type { Choice, Variant } from './variants.js';
@@ -21,7 +20,6 @@ export interface EngineInfo {
 /** What load() found and made. */
 export interface EngineParts {
   version: string;
-  module: RawModule;
   memory: EngineMemory;
   choice: Choice;
   onDispose(): void;
@@ -52,8 +50,8 @@ export class Engine {
    * @param value the key's shape but for its dim, which may be any
    */
   attention(query: TensorLike, key: TensorLike, value: TensorLike, options?: AttentionOptions): AttentionResult {
-    const { module, memory } = this.#alive('attention');
-    return attention(module, memory, query, key, value, options);
+    const { memory } = this.#alive('attention');
+    return attention(memory, query, key, value, options);
   }
 
   /**
@@ -63,8 +61,8 @@ export class Engine {
    * @param x (length, embedDim)
    */
   explain(x: TensorLike, options: ExplainOptions): Explanation {
-    const { module, memory } = this.#alive('explain');
-    return explain(module, memory, x, options);
+    const { memory } = this.#alive('explain');
+    return explain(memory, x, options);
   }
 
   /**
@@ -74,8 +72,8 @@ export class Engine {
    * @param x (length, inputDim) or (batch, length, inputDim); a sequence of length 0 keeps its h0
    */
   rnn(x: TensorLike, parameters: RnnParameters, options?: RnnOptions): RnnResult {
-    const { module, memory } = this.#alive('rnn');
-    return rnn(module, memory, x, parameters, options);
+    const { memory } = this.#alive('rnn');
+    return rnn(memory, x, parameters, options);
   }
 
   /**
@@ -85,8 +83,8 @@ export class Engine {
    * @param state the state before the step: (hidden) or (batch, hidden)
    */
   rnnStep(x: TensorLike, state: { h: TensorLike }, parameters: RnnParameters): { h: Tensor } {
-    const { module, memory } = this.#alive('rnnStep');
-    return rnnStep(module, memory, x, state, parameters);
+    const { memory } = this.#alive('rnnStep');
+    return rnnStep(memory, x, state, parameters);
   }
 
   info(): EngineInfo {
@@ -98,7 +96,7 @@ export class Engine {
   dispose(): void {
     const parts = this.#parts;
     this.#parts = undefined;
-    parts?.module.PThread?.terminateAllThreads();
+    parts?.memory.module.PThread?.terminateAllThreads();
     parts?.onDispose();
   }
 

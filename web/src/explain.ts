@@ -1,8 +1,6 @@
 import { expectOptions, expectShape, numbers } from './arguments.js';
 import { type AttentionOptions, maskingOf } from './attention.js';
-import { check } from './errors.js';
 import type { EngineMemory } from './memory.js';
-import type { RawModule } from './module.js';
 import type { Tensor, TensorLike } from './tensor.js';
 
 export interface ExplainOptions extends Pick<AttentionOptions, 'scale' | 'causal' | 'mask'> {
@@ -33,7 +31,6 @@ export interface Explanation {
 }
 
 export function explain(
-  module: RawModule,
   memory: EngineMemory,
   xLike: TensorLike,
   options: ExplainOptions,
@@ -64,41 +61,18 @@ export function explain(
     output: [length, valueDim],
   };
   const frame = memory.frame();
-  const workspaceBytes = module.traceWorkspaceBytes(embedDim, headDim, valueDim);
   const inputs = {
     x: frame.input(x.data),
     wq: frame.input(wq.data),
     wk: frame.input(wk.data),
     wv: frame.input(wv.data),
     mask: frame.input(mask),
+    ...frame.workspace(memory.module.traceWorkspaceBytes(embedDim, headDim, valueDim)),
   };
   const steps = mapValues(shapes, (shape) => frame.output(shape));
-  const workspace = frame.workspace(workspaceBytes);
-  frame.place('explain');
-  const status = module.trace({
-    attention: {
-      ...sizes,
-      ...fields,
-      query: steps.query.address,
-      key: steps.key.address,
-      value: steps.value.address,
-      mask: inputs.mask.address,
-      out: steps.output.address,
-      weights: steps.weights.address,
-      logSumExp: 0,
-      workspace: workspace.address,
-      workspaceBytes,
-      lengthFirst: false,
-    },
-    x: inputs.x.address,
-    wq: inputs.wq.address,
-    wk: inputs.wk.address,
-    wv: inputs.wv.address,
-    scores: steps.scores.address,
-    scaled: steps.scaled.address,
-    embedDim,
+  frame.run('explain', 'trace', {
+    ...sizes, ...fields, ...inputs, ...steps, out: steps.output, logSumExp: 0, lengthFirst: false, embedDim,
   });
-  check(module, status, 'explain');
   return mapValues(steps, (block, name) => frame.read(block, shapes[name]));
 }
 

@@ -124,7 +124,7 @@ async function makeEngine(
   const threads = module.startThreads(choice.threads);
   const made =
     threads === choice.threads ? choice : { ...choice, threads, reason: `the host started ${threads} threads of ${choice.threads}` };
-  return new Engine({ version, module, memory: new EngineMemory(module, memory, limit), choice: made, onDispose });
+  return new Engine({ version, memory: new EngineMemory(module, memory, limit), choice: made, onDispose });
 }
 
 /** Small devices refuse a large maximum, so it is halved until it is granted. */

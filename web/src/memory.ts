@@ -1,10 +1,11 @@
-import { QkvError } from './errors.js';
-import type { Address, RawModule } from './module.js';
+import { check, QkvError } from './errors.js';
+import type { Address, CallField, Calls, RawModule } from './module.js';
 import { sizeOf, Tensor } from './tensor.js';
 
 /** Blocks begin on a cache line. */
 const ALIGNMENT = 64;
 const BYTES_PER_FLOAT = 4;
+const BYTES_PER_FIELD = 4;
 
 const align = (bytes: number): number => Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
 
@@ -17,9 +18,12 @@ class Block {
   ) {}
 }
 
+const NONE = new Block(0);
+
 /**
- * The memory of one call: first say what it takes, then {@link place} it all at once. Nothing is
- * allocated while the core runs, so a call is either refused before it begins or has all it needs.
+ * The memory of one call: first say what it takes, then {@link run} it. Everything is allocated at
+ * once and nothing while the core runs, so a call is either refused before it begins or has all it
+ * needs.
  */
 export class Frame {
   readonly #memory: EngineMemory;
@@ -29,17 +33,19 @@ export class Frame {
     this.#memory = memory;
   }
 
-  /** An input, copied in by {@link place}; a block at address 0 where there is none. */
+  /** An input; at address 0 where there is none. */
   input(data: Float32Array | Uint8Array | undefined): Block {
-    return data === undefined ? new Block(0) : this.#add(new Block(data.byteLength, data));
+    return data === undefined ? NONE : this.#add(new Block(data.byteLength, data));
   }
 
-  output(shape: readonly number[]): Block {
-    return this.#add(new Block(sizeOf(shape) * BYTES_PER_FLOAT));
+  /** An output; at address 0 where it is not wanted. */
+  output(shape: readonly number[], wanted = true): Block {
+    return wanted ? this.#add(new Block(sizeOf(shape) * BYTES_PER_FLOAT)) : NONE;
   }
 
-  workspace(bytes: number): Block {
-    return this.#add(new Block(bytes));
+  /** What a call struct says of its scratch. */
+  workspace(workspaceBytes: number): { workspace: Block; workspaceBytes: number } {
+    return { workspace: this.#add(new Block(workspaceBytes)), workspaceBytes };
   }
 
   #add(block: Block): Block {
@@ -47,15 +53,23 @@ export class Frame {
     return block;
   }
 
-  /** @throws QkvError OUT_OF_MEMORY, and nothing has changed. */
-  place(operation: string): void {
+  /**
+   * Copies the inputs in and calls the core. `name` is what the user called.
+   * @throws QkvError OUT_OF_MEMORY, and nothing has changed.
+   */
+  run<Operation extends keyof Calls>(name: string, operation: Operation, fields: Calls[Operation]): void {
+    const { module } = this.#memory;
+    const layout = this.#memory.layoutOf(operation);
+    const call = this.#add(new Block(layout.length * BYTES_PER_FIELD));
     const total = this.#blocks.reduce((sum, block) => sum + align(block.bytes), ALIGNMENT);
-    let next = align(this.#memory.reserve(total, operation));
+    let next = align(this.#memory.reserve(total, name));
     for (const block of this.#blocks) {
       block.address = next;
       if (block.data) this.#memory.write(block.address, block.data);
       next += align(block.bytes);
     }
+    this.#memory.writeCall(call.address, layout, fields);
+    check(module, module[operation](call.address), name);
   }
 
   /** A result: the caller's own copy. */
@@ -64,21 +78,25 @@ export class Frame {
   }
 }
 
+/** The fields of a call struct, 4 bytes each, in order. */
+type Layout = readonly { readonly name: string; readonly isFloat: boolean }[];
+
 /**
  * The engine's WebAssembly memory: the only code that touches the heap. Views are made anew whenever
  * memory has grown, since growth leaves old ones empty (or, when shared, short).
  */
 export class EngineMemory {
-  readonly #module: RawModule;
+  readonly module: RawModule;
   readonly #memory: WebAssembly.Memory;
   /** The most bytes that the memory may grow to. */
   readonly limit: number;
   #bytes: Uint8Array;
+  readonly #layouts = new Map<keyof Calls, Layout>();
   /** One region serves all calls, one after another. */
   #region = { address: 0, bytes: 0 };
 
   constructor(module: RawModule, memory: WebAssembly.Memory, limit: number) {
-    this.#module = module;
+    this.module = module;
     this.#memory = memory;
     this.limit = limit;
     this.#bytes = new Uint8Array(memory.buffer);
@@ -96,9 +114,9 @@ export class EngineMemory {
   /** The address of at least `bytes` bytes, which hold until the next call. */
   reserve(bytes: number, operation: string): Address {
     if (bytes <= this.#region.bytes) return this.#region.address;
-    this.#module._free(this.#region.address);
+    this.module._free(this.#region.address);
     this.#region = { address: 0, bytes: 0 };
-    const address = bytes <= this.limit ? this.#module._malloc(bytes) >>> 0 : 0;
+    const address = bytes <= this.limit ? this.module._malloc(bytes) >>> 0 : 0;
     if (address === 0) {
       throw new QkvError(
         'OUT_OF_MEMORY',
@@ -118,6 +136,33 @@ export class EngineMemory {
     const end = address + result.byteLength;
     new Uint8Array(result.buffer).set(this.#view().subarray(address, end));
     return result;
+  }
+
+  /** What the core says of a call struct: "log_sum_exp:i,scale:f,". */
+  layoutOf(operation: keyof Calls): Layout {
+    let layout = this.#layouts.get(operation);
+    if (!layout) {
+      const bytes = this.#view();
+      const start = this.module[`${operation}Layout`]();
+      // A copy: text is not decoded from shared memory.
+      const text = new TextDecoder().decode(bytes.slice(start, bytes.indexOf(0, start)));
+      layout = text.split(',').slice(0, -1).map((field) => {
+        const [name, kind] = field.split(':') as [string, string];
+        return { name: name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase()), isFloat: kind === 'f' };
+      });
+      this.#layouts.set(operation, layout);
+    }
+    return layout;
+  }
+
+  writeCall<Operation extends keyof Calls>(address: Address, layout: Layout, fields: Calls[Operation]): void {
+    const view = new DataView(this.#memory.buffer, address);
+    layout.forEach(({ name, isFloat }, i) => {
+      const field = fields[name as keyof Calls[Operation]] as CallField | undefined;
+      if (field === undefined) throw new TypeError(`The core wants ${name}, which module.ts does not know.`);
+      if (isFloat) view.setFloat32(i * BYTES_PER_FIELD, field as number, true);
+      else view.setInt32(i * BYTES_PER_FIELD, typeof field === 'object' ? field.address : Number(field), true);
+    });
   }
 
   #view(): Uint8Array {

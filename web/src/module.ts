@@ -3,65 +3,32 @@
 /** A byte offset into the module's memory; 0 stands for "not given". */
 export type Address = number;
 
-/** cpp/bindings/attention.cpp, attention_call. */
-export interface AttentionCall {
-  query: Address;
-  key: Address;
-  value: Address;
-  mask: Address;
-  out: Address;
-  weights: Address;
-  logSumExp: Address;
-  workspace: Address;
-  workspaceBytes: number;
-  batch: number;
-  numHeads: number;
-  numKvHeads: number;
-  queryLen: number;
-  keyLen: number;
-  headDim: number;
-  valueDim: number;
-  lengthFirst: boolean;
-  maskBatch: number;
-  maskHeads: number;
-  maskQueryLen: number;
-  maskKeyLen: number;
-  scale: number;
-  causal: boolean;
-  causalOffset: number;
+/** What a call struct holds by name: names in the core are the same in snake_case. */
+export type CallFields<Ints extends string, Floats extends string = never> = Record<Ints, CallField> &
+  Record<Floats, number>;
+/** A number, a flag, or a place in memory. */
+export type CallField = number | boolean | { readonly address: Address };
+
+type AttentionInts =
+  | 'query' | 'key' | 'value' | 'mask' | 'out' | 'weights' | 'logSumExp' | 'workspace' | 'workspaceBytes'
+  | 'batch' | 'numHeads' | 'numKvHeads' | 'queryLen' | 'keyLen' | 'headDim' | 'valueDim' | 'lengthFirst'
+  | 'maskBatch' | 'maskHeads' | 'maskQueryLen' | 'maskKeyLen' | 'causal' | 'causalOffset';
+type TraceInts = 'x' | 'wq' | 'wk' | 'wv' | 'scores' | 'scaled' | 'embedDim';
+type RnnInts =
+  | 'x' | 'wx' | 'wh' | 'bx' | 'bh' | 'h0' | 'outputs' | 'h' | 'workspace' | 'workspaceBytes'
+  | 'batch' | 'length' | 'inputDim' | 'hidden';
+
+/** The operations that take a call struct, and its fields. */
+export interface Calls {
+  attention: CallFields<AttentionInts, 'scale'>;
+  trace: CallFields<AttentionInts | TraceInts, 'scale'>;
+  rnn: CallFields<RnnInts>;
 }
 
-/** cpp/bindings/attention.cpp, trace_call. */
-export interface TraceCall {
-  attention: AttentionCall;
-  x: Address;
-  wq: Address;
-  wk: Address;
-  wv: Address;
-  scores: Address;
-  scaled: Address;
-  embedDim: number;
-}
+type Operations = Record<keyof Calls, (call: Address) => number> &
+  Record<`${keyof Calls}Layout`, () => Address>;
 
-/** cpp/bindings/recurrent.cpp, rnn_call. */
-export interface RnnCall {
-  x: Address;
-  wx: Address;
-  wh: Address;
-  bx: Address;
-  bh: Address;
-  h0: Address;
-  outputs: Address;
-  h: Address;
-  workspace: Address;
-  workspaceBytes: number;
-  batch: number;
-  length: number;
-  inputDim: number;
-  hidden: number;
-}
-
-export interface RawModule {
+export interface RawModule extends Operations {
   readonly OK: number;
   readonly INVALID_ARGUMENT: number;
   readonly SHAPE_MISMATCH: number;
@@ -69,11 +36,8 @@ export interface RawModule {
   _malloc(bytes: number): Address;
   _free(address: Address): void;
   startThreads(threads: number): number;
-  attention(call: AttentionCall): number;
   attentionWorkspaceBytes(headDim: number, valueDim: number): number;
-  trace(call: TraceCall): number;
   traceWorkspaceBytes(embedDim: number, headDim: number, valueDim: number): number;
-  rnn(call: RnnCall): number;
   rnnWorkspaceBytes(inputDim: number, hidden: number): number;
   /** Threaded builds only. */
   PThread?: { terminateAllThreads(): void };

@@ -1,7 +1,5 @@
 import { expectOptions, expectShape, type Numbers, numbers } from './arguments.js';
-import { check } from './errors.js';
 import type { EngineMemory } from './memory.js';
-import type { RawModule } from './module.js';
 import type { Tensor, TensorLike } from './tensor.js';
 
 export interface RnnParameters {
@@ -36,7 +34,6 @@ interface RnnSizes {
 
 /** h_t = tanh(x_t . wx + bx + h_(t-1) . wh + bh) over the given sizes; results as flat tensors. */
 function run(
-  module: RawModule,
   memory: EngineMemory,
   operation: string,
   x: Numbers,
@@ -62,7 +59,6 @@ function run(
   if (h0) expectShape(h0, operation === 'rnn' ? 'h0' : 'h', made.h, "the state's shape");
 
   const frame = memory.frame();
-  const workspaceBytes = module.rnnWorkspaceBytes(sizes.inputDim, hidden);
   const blocks = {
     x: frame.input(x.data),
     wx: frame.input(wx.data),
@@ -72,29 +68,13 @@ function run(
     h0: frame.input(h0?.data),
     outputs: frame.output(made.outputs),
     h: frame.output(made.h),
-    workspace: frame.workspace(workspaceBytes),
+    ...frame.workspace(memory.module.rnnWorkspaceBytes(sizes.inputDim, hidden)),
   };
-  frame.place(operation);
-  const status = module.rnn({
-    ...sizes,
-    hidden,
-    x: blocks.x.address,
-    wx: blocks.wx.address,
-    wh: blocks.wh.address,
-    bx: blocks.bx.address,
-    bh: blocks.bh.address,
-    h0: blocks.h0.address,
-    outputs: blocks.outputs.address,
-    h: blocks.h.address,
-    workspace: blocks.workspace.address,
-    workspaceBytes,
-  });
-  check(module, status, operation);
+  frame.run(operation, 'rnn', { ...sizes, ...blocks, hidden });
   return { outputs: frame.read(blocks.outputs, made.outputs), h: frame.read(blocks.h, made.h) };
 }
 
 export function rnn(
-  module: RawModule,
   memory: EngineMemory,
   xLike: TensorLike,
   parameters: RnnParameters,
@@ -105,7 +85,7 @@ export function rnn(
   const batched = x.shape.length === 3;
   const h0 = options.h0 === undefined ? undefined : numbers(options.h0, 'h0', batched ? 2 : 1);
   const [inputDim, length, batch = 1] = [...x.shape].reverse() as [number, number, number?];
-  return run(module, memory, 'rnn', x, parameters, h0, { batch, length, inputDim }, (hidden) =>
+  return run(memory, 'rnn', x, parameters, h0, { batch, length, inputDim }, (hidden) =>
     batched
       ? { outputs: [batch, length, hidden], h: [batch, hidden] }
       : { outputs: [length, hidden], h: [hidden] },
@@ -113,7 +93,6 @@ export function rnn(
 }
 
 export function rnnStep(
-  module: RawModule,
   memory: EngineMemory,
   xLike: TensorLike,
   state: { h: TensorLike },
@@ -123,7 +102,7 @@ export function rnnStep(
   const x = numbers(xLike, 'x', 1, 2);
   const h0 = numbers(state.h, 'h', x.shape.length);
   const [inputDim, batch = 1] = [...x.shape].reverse() as [number, number?];
-  const { h } = run(module, memory, 'rnnStep', x, parameters, h0, { batch, length: 1, inputDim }, (hidden) => {
+  const { h } = run(memory, 'rnnStep', x, parameters, h0, { batch, length: 1, inputDim }, (hidden) => {
     const shape = x.shape.length === 2 ? [batch, hidden] : [hidden];
     return { outputs: shape, h: shape };
   });

@@ -1,0 +1,35 @@
+// Who may include or import whom. A broken rule is printed with its file and line.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+// In files below `where`, a line that matches `line` has to match one of `allowed`.
+const RULES = [
+  { where: 'cpp/include', line: /^#include/, allowed: [/"qkv\//, /<[a-z_]+>/], why: 'public headers include no third-party header and nothing of src' },
+  { where: 'cpp/src/kernels', line: /^#include/, allowed: [/"kernels\//, /"qkv\/(view|mask)\.hpp"/, /<[a-z_]+>/, /<xsimd\/xsimd\.hpp>/, /<wasm_simd128\.h>/], why: 'kernels include kernels and plain views only' },
+  { where: 'cpp/src', line: /<(xsimd|wasm_simd128|emscripten)/, allowed: [], except: /kernels\/simd\.hpp$/, why: 'only kernels/simd.hpp knows the instruction set' },
+  { where: 'cpp/src', line: /<Eigen/, allowed: [], except: /eigen\.hpp$/, why: 'only eigen.hpp includes Eigen' },
+  { where: 'web/src', line: /\.buffer\b/, allowed: [], except: /(memory|wasm-source|tensor)\.ts$/, why: 'only memory.ts touches the heap' },
+  { where: 'web/site', line: /from '[^']*(web\/src|dist\/|\.\.\/\.\.\/src)/, allowed: [], why: 'the page imports the package by its name' },
+  { where: 'tests/node', line: /from '(?!qkv'|node:|\.\/|\.\.\/support)/, allowed: [], why: 'Node tests import the installed package' },
+];
+
+const filesBelow = (folder) =>
+  readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && /\.(hpp|cpp|ts)$/.test(entry.name))
+    .map((entry) => join(entry.parentPath, entry.name));
+
+let broken = 0;
+for (const { where, line, allowed, except, why } of RULES) {
+  for (const file of filesBelow(where)) {
+    if (except?.test(file)) continue;
+    readFileSync(file, 'utf8').split('\n').forEach((text, i) => {
+      if (!line.test(text) || allowed.some((pattern) => pattern.test(text))) return;
+      console.error(`${file.slice(root.length)}:${i + 1}: ${why}, but there is: ${text.trim()}`);
+      broken++;
+    });
+  }
+}
+process.exitCode = broken === 0 ? 0 : 1;

@@ -1,0 +1,28 @@
+// How JavaScript hands over the many arguments of an operation: as one struct in the heap. An
+// Embind value_object would cost a closure call and an allocation for each field, which is more
+// than a small attention takes. The fields are listed once, in a macro: struct and layout are both
+// made from it, and JavaScript reads the layout, so that neither side repeats the other.
+#pragma once
+
+#include <cstdint>
+
+// A field of 4 bytes: an address, a length, a flag. And one that is a float.
+#define QKV_CALL_INT(name) std::int32_t name;
+#define QKV_CALL_FLOAT(name) float name;
+
+// "name:i,name:f,..." in the order of the struct.
+#define QKV_LAYOUT_INT(name) #name ":i,"
+#define QKV_LAYOUT_FLOAT(name) #name ":f,"
+
+namespace qkv::bindings {
+
+template <typename Call>
+const Call& call_at(std::uintptr_t address) {
+  return *reinterpret_cast<const Call*>(address);
+}
+
+inline std::uintptr_t text_address(const char* text) {
+  return reinterpret_cast<std::uintptr_t>(text);
+}
+
+}  // namespace qkv::bindings

@@ -1,0 +1,44 @@
+// What is in the tarball, how large it is, and that its two sides agree.
+import assert from 'node:assert/strict';
+import { readdir, readFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+
+const root = new URL('../', import.meta.resolve('qkv'));
+const kB = 1000;
+
+const files = (await readdir(root, { recursive: true, withFileTypes: true }))
+  .filter((entry) => entry.isFile())
+  .map((entry) => join(entry.parentPath, entry.name));
+const sizeOf = async (paths: string[]) =>
+  (await Promise.all(paths.map(async (path) => gzipSync(await readFile(path), { level: 9 }).length))).reduce((a, b) => a + b, 0);
+
+test('the tarball holds the four builds, their glue, declarations, README and licence, and nothing else', () => {
+  const names = files.map((path) => basename(path));
+  for (const name of ['qkv-simd.wasm', 'qkv-relaxed.wasm', 'qkv-simd-mt.wasm', 'qkv-relaxed-mt.wasm', 'index.js', 'qkv-mt.js', 'index.d.ts', 'README.md', 'LICENSE']) {
+    assert.ok(names.includes(name), `${name} is missing from the tarball: look at "files" in package.json and at package.mjs`);
+  }
+  const others = names.filter((name) => !/\.(wasm|js|d\.ts)$|^(README\.md|LICENSE|NOTICE\.md|CHANGELOG\.md|package\.json)$/.test(name));
+  assert.deepEqual(others, [], 'the tarball holds files that nobody asked for');
+});
+
+test('the package stays small', async (t) => {
+  for (const path of files.filter((name) => name.endsWith('.wasm'))) {
+    const size = await sizeOf([path]);
+    t.diagnostic(`${basename(path)}: ${size} bytes gzip`);
+    assert.ok(size <= 100 * kB, `${basename(path)} has ${size} bytes gzip, at most ${100 * kB} are allowed`);
+  }
+  const scripts = await sizeOf(files.filter((name) => name.endsWith('.js')));
+  t.diagnostic(`all JavaScript: ${scripts} bytes gzip`);
+  assert.ok(scripts <= 25 * kB, `the JavaScript has ${scripts} bytes gzip, at most ${25 * kB} are allowed`);
+});
+
+test('no script makes code from strings, names a Node module to import, or knows a path of the builder', async () => {
+  for (const path of files.filter((name) => name.endsWith('.js'))) {
+    const code = await readFile(path, 'utf8');
+    for (const banned of [/\beval\(/, /\bnew Function\b/, /\bimport\((?!`\.\/glue\/qkv-mt\.js`|"\.\/glue\/qkv-mt\.js")/, /\/(root|home|work|tmp)\//]) {
+      assert.doesNotMatch(code, banned, `${basename(path)} holds ${banned}`);
+    }
+  }
+});

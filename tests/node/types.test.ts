@@ -1,0 +1,40 @@
+// Calls that must compile and calls that must not; tsc is the test, on the declarations of the package.
+import { test } from 'node:test';
+
+import { type Engine, load, type QkvError, sinusoidal, tensor, type Tensor } from 'qkv';
+
+async function mustCompile(): Promise<void> {
+  const engine: Engine = await load({ variant: 'simd', threads: 2, deterministic: true, maxMemory: 2 ** 24, wasm: new Uint8Array(4) });
+  const x: Tensor = tensor([[1, 2], [3, 4]]);
+  const mask = tensor([[true, false], [true, true]]);
+  const { output, weights } = engine.attention(x, [[1, 2]], { data: new Float64Array(2), shape: [1, 2] }, { causal: { offset: 1 }, mask, weights: 'heads' });
+  // A result goes back in, and on to anything that takes a plain array.
+  engine.attention(output, weights ?? x, x);
+  new Blob([output.data]);
+  engine.explain(x, { wq: x, wk: x, wv: x, causal: 'top-left' });
+  const { h } = engine.rnn(sinusoidal(3, 2), { wx: x, wh: x, bx: [0, 0] });
+  engine.rnnStep([1, 2], { h }, { wx: x, wh: x });
+  const code: QkvError['code'] = 'OUT_OF_MEMORY';
+  void code;
+  engine[Symbol.dispose]();
+}
+
+function mustNotCompile(engine: Engine, x: Tensor): void {
+  // @ts-expect-error: an option that does not exist
+  engine.attention(x, x, x, { cuasal: true });
+  // @ts-expect-error: an alignment that does not exist
+  engine.attention(x, x, x, { causal: 'left' });
+  // @ts-expect-error: a mask of numbers
+  engine.attention(x, x, x, { mask: [[1, 0]] });
+  // @ts-expect-error: no projections
+  engine.explain(x, {});
+  // @ts-expect-error: a variant that does not exist
+  void load({ variant: 'scalar' });
+  // @ts-expect-error: shapes are read-only
+  x.shape[0] = 5;
+}
+
+test('the declarations accept right calls and refuse wrong ones (checked when this file was compiled)', () => {
+  void mustCompile;
+  void mustNotCompile;
+});
