@@ -105,12 +105,14 @@ std::uintptr_t trace_layout() {
                           QKV_TRACE_CALL(QKV_LAYOUT_INT));
 }
 
-std::size_t attention_bytes(extent head_dim, extent value_dim) {
-  return attention_workspace_bytes(head_dim, value_dim, pool().size());
+// As a double, which holds more than 32 bits and is a number in JavaScript.
+double attention_bytes(extent head_dim, extent value_dim) {
+  return static_cast<double>(attention_workspace_bytes(head_dim, value_dim, pool().size()));
 }
 
-std::size_t trace_bytes(extent embed_dim, extent head_dim, extent value_dim) {
-  return trace_workspace_bytes(embed_dim, head_dim, value_dim, pool().size());
+// As a double, which holds more than 32 bits and is a number in JavaScript.
+double trace_bytes(extent embed_dim, extent head_dim, extent value_dim) {
+  return static_cast<double>(trace_workspace_bytes(embed_dim, head_dim, value_dim, pool().size()));
 }
 
 }  // namespace

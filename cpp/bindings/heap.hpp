@@ -23,7 +23,7 @@ view<T, Rank> heap_view(address data, std::array<extent, Rank> shape) {
 }
 
 inline workspace heap_workspace(address data, extent bytes) {
-  return {heap_pointer<void>(data), static_cast<std::size_t>(bytes)};
+  return {heap_pointer<void>(data), static_cast<byte_count>(bytes)};
 }
 
 }  // namespace qkv::bindings

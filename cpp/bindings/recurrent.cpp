@@ -37,8 +37,9 @@ int rnn(std::uintptr_t at) {
 
 std::uintptr_t rnn_layout() { return text_address(QKV_RNN_CALL(QKV_LAYOUT_INT)); }
 
-std::size_t rnn_bytes(extent input_dim, extent hidden) {
-  return rnn_workspace_bytes(input_dim, hidden, pool().size());
+// As a double, which holds more than 32 bits and is a number in JavaScript.
+double rnn_bytes(extent input_dim, extent hidden) {
+  return static_cast<double>(rnn_workspace_bytes(input_dim, hidden, pool().size()));
 }
 
 }  // namespace

@@ -63,14 +63,13 @@ template <typename Task>
 status for_each_query_tile(const attention_inputs& inputs, const attention_options& options,
                            workspace memory, thread_pool& pool, const Task& task) {
   const attention_sizes sizes(inputs);
-  const std::size_t worker_bytes = tile_scratch::bytes(sizes.head_dim, sizes.value_dim);
-  float* scratch_memory =
-      memory.floats(static_cast<extent>(worker_bytes / sizeof(float)) * pool.size());
+  const byte_count worker_bytes = tile_scratch::bytes(sizes.head_dim, sizes.value_dim);
+  const auto worker_floats = static_cast<extent>(worker_bytes / sizeof(float));
+  float* scratch_memory = memory.floats(worker_floats, pool.size());
   if (scratch_memory == nullptr) return status::out_of_memory;
 
   pool.run(sizes.tasks(), [&](extent number, int worker) {
-    workspace own(scratch_memory + worker * static_cast<extent>(worker_bytes / sizeof(float)),
-                  worker_bytes);
+    workspace own(scratch_memory + worker * worker_floats, worker_bytes);
     const tile_scratch scratch = tile_scratch::take(own, sizes.head_dim, sizes.value_dim);
     const extent first = number % sizes.query_tiles() * query_tile;
     const extent head_index = number / sizes.query_tiles() % sizes.num_heads;
@@ -118,7 +117,7 @@ float default_scale(extent head_dim) {
   return head_dim == 0 ? 1.0f : static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim)));
 }
 
-std::size_t attention_workspace_bytes(extent head_dim, extent value_dim, int workers) {
+byte_count attention_workspace_bytes(extent head_dim, extent value_dim, int workers) {
   return workspace::alignment + tile_scratch::bytes(head_dim, value_dim) * workers;
 }
 

@@ -11,29 +11,30 @@ namespace {
 template <typename Block>
 void for_each_block(extent head_dim, extent value_dim, const Block& block) {
   const extent value_columns = padded(value_dim, column_panel);
-  block(&tile_scratch::query, query_tile * head_dim);
-  block(&tile_scratch::key, key_tile * head_dim);
-  block(&tile_scratch::value, key_tile * value_columns);
-  block(&tile_scratch::scores, key_tile * column_panel);
-  block(&tile_scratch::out, query_tile * value_columns);
-  block(&tile_scratch::max, query_tile);
-  block(&tile_scratch::sum, query_tile);
-  block(&tile_scratch::rescale, query_tile);
+  block(&tile_scratch::query, query_tile, head_dim);
+  block(&tile_scratch::key, key_tile, head_dim);
+  block(&tile_scratch::value, key_tile, value_columns);
+  block(&tile_scratch::scores, key_tile, column_panel);
+  block(&tile_scratch::out, query_tile, value_columns);
+  block(&tile_scratch::max, query_tile, 1);
+  block(&tile_scratch::sum, query_tile, 1);
+  block(&tile_scratch::rescale, query_tile, 1);
 }
 }  // namespace
 
 tile_scratch tile_scratch::take(workspace& memory, extent head_dim, extent value_dim) {
   tile_scratch scratch{};
-  for_each_block(head_dim, value_dim, [&](float* tile_scratch::* member, extent count) {
-    scratch.*member = memory.floats(count);
-  });
+  for_each_block(head_dim, value_dim,
+                 [&](float* tile_scratch::* member, extent rows, extent columns) {
+                   scratch.*member = memory.floats(rows, columns);
+                 });
   return scratch;
 }
 
-std::size_t tile_scratch::bytes(extent head_dim, extent value_dim) {
-  std::size_t total = 0;
-  for_each_block(head_dim, value_dim, [&](float* tile_scratch::*, extent count) {
-    total += workspace::bytes_for(count);
+byte_count tile_scratch::bytes(extent head_dim, extent value_dim) {
+  byte_count total = 0;
+  for_each_block(head_dim, value_dim, [&](float* tile_scratch::*, extent rows, extent columns) {
+    total += workspace::bytes_for(rows, columns);
   });
   return total;
 }

@@ -35,7 +35,7 @@ struct tile_scratch {
   float* rescale;
 
   static tile_scratch take(workspace& memory, extent head_dim, extent value_dim);
-  static std::size_t bytes(extent head_dim, extent value_dim);
+  static byte_count bytes(extent head_dim, extent value_dim);
 
   kernels::softmax_rows rows(extent first) const {
     return {max + first, sum + first, rescale + first};

@@ -26,17 +26,17 @@ status validate(const view<const float, 2>& x, const view<const float, 2>& weigh
 
 }  // namespace
 
-std::size_t linear_workspace_bytes(extent in_dim, extent out_dim, int workers) {
-  return workspace::bytes_for(in_dim * padded(out_dim, column_panel)) +
-         workspace::bytes_for(kernels::gemm_scratch * workers);
+byte_count linear_workspace_bytes(extent in_dim, extent out_dim, int workers) {
+  return workspace::bytes_for(in_dim, padded(out_dim, column_panel)) +
+         workspace::bytes_for(kernels::gemm_scratch, workers);
 }
 
 status linear_forward(view<const float, 2> x, view<const float, 2> weight, const float* bias,
                       view<float, 2> out, workspace memory, thread_pool& pool) {
   if (const status checked = validate(x, weight, out); checked != status::ok) return checked;
   const extent rows = x.shape[0], in_dim = x.shape[1], out_dim = weight.shape[1];
-  float* packed = memory.floats(in_dim * padded(out_dim, column_panel));
-  float* scratch = memory.floats(kernels::gemm_scratch * pool.size());
+  float* packed = memory.floats(in_dim, padded(out_dim, column_panel));
+  float* scratch = memory.floats(kernels::gemm_scratch, pool.size());
   if (packed == nullptr || scratch == nullptr) return status::out_of_memory;
 
   const extent groups = panels(out_dim, column_group);

@@ -65,10 +65,10 @@ struct recurrence {
 
 }  // namespace
 
-std::size_t rnn_workspace_bytes(extent input_dim, extent hidden, int workers) {
-  return workspace::bytes_for(input_dim * padded(hidden, column_panel)) +
-         workspace::bytes_for(hidden * padded(hidden, column_panel)) +
-         workspace::bytes_for(kernels::gemm_scratch * workers);
+byte_count rnn_workspace_bytes(extent input_dim, extent hidden, int workers) {
+  return workspace::bytes_for(input_dim, padded(hidden, column_panel)) +
+         workspace::bytes_for(hidden, padded(hidden, column_panel)) +
+         workspace::bytes_for(kernels::gemm_scratch, workers);
 }
 
 status rnn_forward(view<const float, 3> x, const rnn_parameters& parameters,
@@ -80,9 +80,9 @@ status rnn_forward(view<const float, 3> x, const rnn_parameters& parameters,
   }
   const auto [batch, length, input_dim] = x.shape;
   const extent hidden = parameters.wh.shape[0];
-  float* wx = memory.floats(input_dim * padded(hidden, column_panel));
-  float* wh = memory.floats(hidden * padded(hidden, column_panel));
-  float* scratch = memory.floats(kernels::gemm_scratch * pool.size());
+  float* wx = memory.floats(input_dim, padded(hidden, column_panel));
+  float* wh = memory.floats(hidden, padded(hidden, column_panel));
+  float* scratch = memory.floats(kernels::gemm_scratch, pool.size());
   if (wx == nullptr || wh == nullptr || scratch == nullptr) return status::out_of_memory;
   kernels::pack_columns(parameters.wx.data, parameters.wx.strides[0], input_dim, hidden, wx);
   kernels::pack_columns(parameters.wh.data, parameters.wh.strides[0], hidden, hidden, wh);

@@ -31,8 +31,7 @@ status project(view<const float, 2> x, const trace_weights& weights, const trace
 
 }  // namespace
 
-std::size_t trace_workspace_bytes(extent embed_dim, extent head_dim, extent value_dim,
-                                  int workers) {
+byte_count trace_workspace_bytes(extent embed_dim, extent head_dim, extent value_dim, int workers) {
   return std::max({linear_workspace_bytes(embed_dim, head_dim, workers),
                    linear_workspace_bytes(embed_dim, value_dim, workers),
                    attention_workspace_bytes(head_dim, value_dim, workers)});

@@ -16,6 +16,9 @@ TEST_CASE("a workspace gives what it has and no more") {
   CHECK_EQ(bytes.floats(1024), nullptr);
   CHECK_NE(bytes.floats(100), nullptr);
   CHECK_EQ(workspace().floats(1), nullptr);
+  // More than 32 bits can count, and more than 32-bit addresses reach.
+  CHECK_EQ(bytes.floats(1 << 20, 1 << 12), nullptr);
+  CHECK_EQ(workspace::bytes_for(1 << 20, 1 << 12), (1ull << 34) + workspace::alignment);
 }
 
 TEST_CASE("attention takes no more scratch than a few tiles, whatever the lengths") {

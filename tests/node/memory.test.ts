@@ -60,6 +60,17 @@ describe(`memory, ${variant}`, () => {
     engine.dispose();
   });
 
+  test('that 32-bit addresses could never reach is the same error', async () => {
+    const engine = await loadVariant({ maxMemory: 512 * MIB });
+    // A column of weights is packed to eight: 8 GiB of scratch for 256 MiB of input.
+    const rows = 2 ** 26;
+    const column = tensor(new Float32Array(rows), [rows, 1]);
+    const error = await errorOf(() => engine.explain(tensor(new Float32Array(0), [0, rows]), { wq: column, wk: column, wv: column }));
+    assert.equal(error.code, 'OUT_OF_MEMORY');
+    assert.match(error.message, /^explain needs \d{10,} bytes/);
+    engine.dispose();
+  });
+
   test('is refused by a small host: a smaller maximum is taken', async () => {
     const { Memory } = WebAssembly;
     // A device that grants at most 64 MiB.

@@ -28,6 +28,9 @@ export type MaskLike =
   | NestedBooleans
   | { readonly data: Uint8Array; readonly shape: readonly number[] };
 
+/** The core counts in 32 bits. */
+const LONGEST_AXIS = 2 ** 31 - 1;
+
 type Nested<T> = readonly (T | Nested<T>)[];
 
 /**
@@ -138,10 +141,10 @@ export function toFloat32(data: NumericArray): Float32Array {
 
 /** A copy of `shape` that is known to hold `length` elements. `name` is the argument's. */
 export function checkedShape(shape: readonly number[], length: number, name: string): readonly number[] {
-  if (!Array.isArray(shape) || !shape.every((n) => Number.isSafeInteger(n) && n >= 0)) {
+  if (!Array.isArray(shape) || !shape.every((n) => Number.isInteger(n) && n >= 0 && n <= LONGEST_AXIS)) {
     throw new QkvError(
       'INVALID_ARGUMENT',
-      `${name} is ${Array.isArray(shape) ? showShape(shape) : describe(shape)}, expected whole numbers that are not negative.`,
+      `${name} is ${Array.isArray(shape) ? showShape(shape) : describe(shape)}, expected whole numbers from 0 to ${LONGEST_AXIS}.`,
     );
   }
   if (sizeOf(shape) !== length) {

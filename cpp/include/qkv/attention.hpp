@@ -7,8 +7,6 @@
 // that no score matrix is ever held.
 #pragma once
 
-#include <cstddef>
-
 #include "qkv/mask.hpp"
 #include "qkv/status.hpp"
 #include "qkv/thread_pool.hpp"
@@ -41,7 +39,7 @@ struct attention_outputs {
 float default_scale(extent head_dim);
 
 // Independent of all lengths: tiles of a fixed size for each worker.
-std::size_t attention_workspace_bytes(extent head_dim, extent value_dim, int workers);
+byte_count attention_workspace_bytes(extent head_dim, extent value_dim, int workers);
 
 // num_heads is a multiple of num_kv_heads; query head h reads key head h / (num_heads /
 // num_kv_heads). Errors: shape_mismatch, invalid_argument (scale, strides), out_of_memory (a

@@ -1,8 +1,6 @@
 // A linear layer: out = x . weight + bias.
 #pragma once
 
-#include <cstddef>
-
 #include "qkv/status.hpp"
 #include "qkv/thread_pool.hpp"
 #include "qkv/view.hpp"
@@ -10,7 +8,7 @@
 
 namespace qkv {
 
-std::size_t linear_workspace_bytes(extent in_dim, extent out_dim, int workers);
+byte_count linear_workspace_bytes(extent in_dim, extent out_dim, int workers);
 
 // x: (rows, in_dim), weight: (in_dim, out_dim), bias: null or out_dim floats, out: (rows, out_dim).
 // The last axis of each must be contiguous. in_dim may be 0: out is then the bias, or zeros.

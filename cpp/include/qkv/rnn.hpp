@@ -3,8 +3,6 @@
 //   h_t = tanh(x_t . wx + bx + h_(t-1) . wh + bh)
 #pragma once
 
-#include <cstddef>
-
 #include "qkv/status.hpp"
 #include "qkv/thread_pool.hpp"
 #include "qkv/view.hpp"
@@ -19,7 +17,7 @@ struct rnn_parameters {
   const float* bh = nullptr;
 };
 
-std::size_t rnn_workspace_bytes(extent input_dim, extent hidden, int workers);
+byte_count rnn_workspace_bytes(extent input_dim, extent hidden, int workers);
 
 // x: (batch, length, input_dim), h0: (batch, hidden) or empty for zeros, outputs: (batch, length,
 // hidden) = every h_t, final_state: (batch, hidden) = the last h_t (h0 where the length is 0).

@@ -1,8 +1,6 @@
 // Self-attention with every step kept: what the lesson shows.
 #pragma once
 
-#include <cstddef>
-
 #include "qkv/attention.hpp"
 #include "qkv/linear.hpp"
 
@@ -25,7 +23,7 @@ struct trace_outputs {
   view<float, 2> out;      // 5. mix: weights . value, (length, value_dim)
 };
 
-std::size_t trace_workspace_bytes(extent embed_dim, extent head_dim, extent value_dim, int workers);
+byte_count trace_workspace_bytes(extent embed_dim, extent head_dim, extent value_dim, int workers);
 
 // Errors: as linear_forward() and attention_forward().
 status trace_forward(view<const float, 2> x, const trace_weights& weights,

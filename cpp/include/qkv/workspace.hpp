@@ -1,41 +1,48 @@
 // Memory for intermediate results: the caller's, of a size that each operation states beforehand.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "qkv/view.hpp"
 
 namespace qkv {
 
+// 64 bits on every host: what an operation would need may be more than 32-bit addresses reach, and
+// then it must be refused and not wrap around.
+using byte_count = std::uint64_t;
+
 // A bump arena over the caller's bytes. `x_workspace_bytes()` of an operation says how many it
 // takes.
 class workspace {
  public:
   // Blocks start on a cache line, so that no two workers write to the same one.
-  static constexpr std::size_t alignment = 64;
+  static constexpr byte_count alignment = 64;
 
   workspace() = default;
-  workspace(void* memory, std::size_t bytes)
+  workspace(void* memory, byte_count bytes)
       : next_(reinterpret_cast<std::uintptr_t>(memory)), end_(next_ + bytes) {}
 
-  // `count` floats, or null when the bytes do not reach.
-  float* floats(extent count) {
-    const std::uintptr_t start = (next_ + alignment - 1) / alignment * alignment;
-    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(float);
+  // rows * columns floats, or null when the bytes do not reach.
+  float* floats(extent rows, extent columns = 1) {
+    const byte_count start = (next_ + alignment - 1) / alignment * alignment;
+    const byte_count bytes = bytes_of(rows, columns);
     if (start > end_ || bytes > end_ - start) return nullptr;
     next_ = start + bytes;
-    return reinterpret_cast<float*>(start);
+    return reinterpret_cast<float*>(static_cast<std::uintptr_t>(start));
   }
 
-  // What `floats(count)` may take, the gap before it included.
-  static std::size_t bytes_for(extent count) {
-    return static_cast<std::size_t>(count) * sizeof(float) + alignment;
+  // What floats(rows, columns) may take, the gap before it included.
+  static byte_count bytes_for(extent rows, extent columns = 1) {
+    return bytes_of(rows, columns) + alignment;
   }
 
  private:
-  std::uintptr_t next_ = 0;
-  std::uintptr_t end_ = 0;
+  static byte_count bytes_of(extent rows, extent columns) {
+    return static_cast<byte_count>(rows) * static_cast<byte_count>(columns) * sizeof(float);
+  }
+
+  byte_count next_ = 0;
+  byte_count end_ = 0;
 };
 
 }  // namespace qkv

@@ -79,8 +79,8 @@ int main() {
   std::vector<char> attention_memory(attention_workspace_bytes(dim, dim, 1));
 
   const extent hidden = 256, steps = 512;
-  auto rnn_x = filled(steps * hidden), wx = filled(hidden * hidden), states = filled(steps * hidden),
-       state = filled(hidden);
+  auto rnn_x = filled(steps * hidden), wx = filled(hidden * hidden),
+       states = filled(steps * hidden), state = filled(hidden);
   const auto square = view<const float, 2>::contiguous(wx.data(), {hidden, hidden});
   std::vector<char> rnn_memory(rnn_workspace_bytes(hidden, hidden, 1));
 
