@@ -17,7 +17,7 @@ export const version: string = QKV_VERSION;
 export interface LoadOptions {
   /** Default: the best that the host can run. One that it cannot run is refused (UNSUPPORTED). */
   variant?: Variant;
-  /** The caller's thread included. Default: the host's processors, at most 8; 1 where threads cannot run. */
+  /** The caller's thread included. Default: the host's processors; 1 where threads cannot run; at most 32. */
   threads?: number;
   /** No relaxed SIMD: the same bits on every machine. Default false. */
   deterministic?: boolean;

@@ -7,8 +7,6 @@ export type Variant = (typeof VARIANTS)[number];
 
 /** More would cost more memory than they bring. */
 export const MAX_THREADS = 32;
-/** By default: attention gains little from more, and a page is not alone on the machine. */
-const DEFAULT_MAX_THREADS = 8;
 
 export interface Choice {
   variant: Variant;
@@ -32,35 +30,47 @@ const unsupported = (message: string): never => {
 
 /** The best build that the host can run and the wishes allow: a pure function of both. */
 export function pickVariant(features: Features, wishes: Wishes): Choice {
-  const { missing } = features;
-  if (!features.simd) unsupported(`qkv needs WebAssembly SIMD, but ${missing.simd}.`);
-  const threadsWanted = wishes.threads ?? Math.min(features.cores, DEFAULT_MAX_THREADS);
-  const wanted = wishes.variant;
-  if (wanted !== undefined) {
-    if (isRelaxed(wanted) && wishes.deterministic) {
-      unsupported(`variant '${wanted}' was asked for with deterministic, which excludes relaxed SIMD.`);
-    }
-    if (isRelaxed(wanted) && !features.relaxed) unsupported(`variant '${wanted}' cannot run: ${missing.relaxed}.`);
-    if (isThreaded(wanted) && !features.threads) unsupported(`variant '${wanted}' cannot run: ${missing.threads}.`);
+  if (!features.simd) unsupported(`qkv needs WebAssembly SIMD, but ${features.missing.simd}.`);
+  return wishes.variant === undefined ? best(features, wishes) : asAsked(features, wishes, wishes.variant);
+}
+
+function asAsked({ relaxed, threads, missing, cores }: Features, wishes: Wishes, variant: Variant): Choice {
+  if (isRelaxed(variant) && wishes.deterministic) {
+    unsupported(`variant '${variant}' was asked for with deterministic, which excludes relaxed SIMD.`);
   }
-  const reasons: string[] = [];
-  const relaxed = wanted !== undefined ? isRelaxed(wanted) : !wishes.deterministic && features.relaxed;
-  if (!relaxed) {
-    reasons.push(
-      wanted !== undefined ? `variant '${wanted}' was asked for`
-      : wishes.deterministic ? 'deterministic was asked for'
-      : missing.relaxed!,
-    );
-  }
-  const threaded = wanted !== undefined ? isThreaded(wanted) : features.threads && threadsWanted > 1;
-  const threads = threaded ? Math.min(threadsWanted, MAX_THREADS) : 1;
-  if (!threaded && threadsWanted > 1) {
-    reasons.push(wanted !== undefined ? `variant '${wanted}' has one thread` : `one thread: ${missing.threads}`);
-  } else if (threads < threadsWanted) {
-    reasons.push(`${threadsWanted} threads were asked for, the most is ${MAX_THREADS}`);
-  } else if (threads === 1 && wanted === undefined && wishes.threads === undefined) {
-    reasons.push('one thread: the host names one processor');
-  }
-  const variant = `${relaxed ? 'relaxed' : 'simd'}${threaded ? '-mt' : ''}` as Variant;
-  return reasons.length === 0 ? { variant, threads } : { variant, threads, reason: reasons.join('; ') };
+  if (isRelaxed(variant) && !relaxed) unsupported(`variant '${variant}' cannot run: ${missing.relaxed}.`);
+  if (isThreaded(variant) && !threads) unsupported(`variant '${variant}' cannot run: ${missing.threads}.`);
+  const limited = limitThreads(wishes.threads ?? cores);
+  const count = isThreaded(variant) ? limited.threads : 1;
+  return withReasons({ variant, threads: count }, [
+    variant === VARIANTS.at(-1) ? undefined : `variant '${variant}' was asked for`,
+    isThreaded(variant) ? limited.reason : undefined,
+  ]);
+}
+
+function best({ relaxed, threads, missing, cores }: Features, wishes: Wishes): Choice {
+  const { threads: wanted = cores, deterministic } = wishes;
+  const fused = relaxed && !deterministic;
+  const threaded = threads && wanted > 1;
+  const limited = limitThreads(wanted);
+  return withReasons(
+    { variant: `${fused ? 'relaxed' : 'simd'}${threaded ? '-mt' : ''}`, threads: threaded ? limited.threads : 1 },
+    [
+      fused ? undefined : deterministic ? 'deterministic was asked for' : missing.relaxed,
+      threaded ? limited.reason
+      : wanted > 1 ? `one thread: ${missing.threads}`
+      : wishes.threads === undefined ? 'one thread: the host names one processor'
+      : undefined,
+    ],
+  );
+}
+
+const limitThreads = (wanted: number): { threads: number; reason?: string } =>
+  wanted <= MAX_THREADS
+    ? { threads: wanted }
+    : { threads: MAX_THREADS, reason: `${wanted} threads could be had, the most is ${MAX_THREADS}` };
+
+function withReasons(choice: Choice, reasons: (string | undefined)[]): Choice {
+  const reason = reasons.filter((text) => text !== undefined).join('; ');
+  return reason === '' ? choice : { ...choice, reason };
 }
