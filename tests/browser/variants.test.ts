@@ -1,0 +1,76 @@
+// Every build of the package that the browser can run is run, in a worker and on the page's own thread.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Browser, Page } from 'puppeteer-core';
+import { inEachBrowser, launch, openPage } from './support/browser.js';
+import { serve, type Server } from './support/site.js';
+import type { VariantReport, Wish } from './support/variant-worker.js';
+
+const script = '/build/browser-tests/tests/browser/support/variant-worker.js';
+
+const runInWorker = (page: Page, wish: Wish): Promise<VariantReport> =>
+  page.evaluate((address, message) => new Promise<VariantReport>((resolve, reject) => {
+    const worker = new Worker(address, { type: 'module' });
+    worker.onmessage = ({ data }) => { worker.terminate(); resolve(data); };
+    worker.onerror = (event) => reject(new Error(event.message || `${address} could not be started`));
+    worker.postMessage(message);
+  }), script, wish);
+
+const runOnPage = (page: Page, wish: Wish): Promise<VariantReport> =>
+  page.evaluate(async (address, message) => (await import(address) as { runVariant(wish: Wish): Promise<VariantReport> }).runVariant(message), script, wish);
+
+function assertRight({ info, attention, rnn, error }: VariantReport, variant: string): void {
+  assert.equal(error, undefined, `${variant} has to run here`);
+  assert.equal(info!.variant, variant);
+  const { engine, plain } = attention!;
+  assert.ok(engine <= 2 * plain, `attention is ${engine} off, plain single precision ${plain}: look at the kernels of ${variant}`);
+  assert.ok(rnn! < 1e-5, `the RNN is ${rnn} off: look at the kernels of ${variant}`);
+}
+
+inEachBrowser('the package', (kind) => {
+  let browser: Browser;
+  before(async () => { browser = await launch(kind); });
+  after(() => browser?.close());
+
+  for (const isolated of [true, false]) {
+    describe(isolated ? 'on an isolated page' : 'on a page without isolation headers', () => {
+      let server: Server;
+      let page: Page;
+      before(async () => {
+        server = await serve('.', { isolated });
+        ({ page } = await openPage(browser, kind, `${server.url}tests/browser/support/blank.html`));
+      });
+      after(async () => {
+        await page?.close();
+        await server?.close();
+      });
+
+      for (const variant of ['simd', 'relaxed'] as const) {
+        test(`${variant} is right in a worker`, async () => assertRight(await runInWorker(page, { variant }), variant));
+        test(`${variant} is right on the page's own thread`, async () => assertRight(await runOnPage(page, { variant }), variant));
+      }
+
+      for (const variant of ['simd-mt', 'relaxed-mt'] as const) {
+        test(isolated ? `${variant} is right in a worker, with two threads` : `${variant} is refused with the reason`, async () => {
+          const report = await runInWorker(page, { variant, threads: 2 });
+          if (isolated) {
+            assertRight(report, variant);
+            assert.equal(report.info!.threads, 2, 'two threads were asked for');
+          } else {
+            assert.equal(report.error?.code, 'UNSUPPORTED');
+            assert.match(report.error.message, /isolated/, 'the sentence has to say that isolation is missing');
+          }
+        });
+      }
+
+      test('the best build is taken, and the reason says why not a better one', async () => {
+        const { info: worker } = await runInWorker(page, { threads: 2 });
+        assert.equal(worker?.variant, isolated ? 'relaxed-mt' : 'relaxed');
+        if (!isolated) assert.match(worker.reason ?? '', /isolated/);
+        const { info: own } = await runOnPage(page, { threads: 2 });
+        assert.equal(own?.variant, 'relaxed');
+        assert.match(own.reason ?? '', isolated ? /main thread/ : /isolated/);
+      });
+    });
+  }
+});

@@ -1,0 +1,29 @@
+// Times in a thread of its own: the page stays free, and the threaded builds of the engine can run.
+import { load } from 'qkv';
+import { runContest } from './contest.js';
+import type { Contest, Reply, Request } from './messages.js';
+
+let running: AbortController | undefined;
+
+addEventListener('message', ({ data }: MessageEvent<Request>) => {
+  if (data.type === 'cancel') running?.abort();
+  else void run(data.contest);
+});
+
+async function run(contest: Contest): Promise<void> {
+  running = new AbortController();
+  const { signal } = running;
+  try {
+    const outcome = await runContest(await load(), contest, {
+      clock: () => performance.now(),
+      pause: () => new Promise((resume) => setTimeout(resume)),
+      signal,
+      onRound: (round) => reply({ type: 'round', round }),
+    });
+    reply({ type: 'done', outcome });
+  } catch (error) {
+    reply(signal.aborted ? { type: 'cancelled' } : { type: 'failed', message: error instanceof Error ? error.message : String(error) });
+  }
+}
+
+const reply = (message: Reply): void => postMessage(message);
