@@ -26,18 +26,26 @@ function readGlue(simd, relaxed) {
   return glue;
 }
 
-// What the threaded glue does otherwise than we need; each has to be found, or the glue has changed.
+// What the glue does otherwise than we need; each has to be found, or the glue has changed.
 const GLUE_CHANGES = [
+  // load() brings the module: bundlers would look for a file of this name.
+  [/new URL\("qkv(-mt)?\.wasm",import\.meta\.url\)\.href/g, '""'],
+];
+const THREADED_GLUE_CHANGES = [
+  ...GLUE_CHANGES,
   // Bundlers follow import("module") and fail to find it for a page; Node needs no import for it.
   [/await import\((["'])(module|worker_threads)\1\)/g, 'process.getBuiltinModule("$2")'],
+  // Whoever loads the package keeps the globals that Node has.
+  [/global\.Worker=worker_threads\.Worker;/g, ''],
+  [/worker=new Worker\((.*?)\);(?=PThread)/g, 'worker=ENVIRONMENT_IS_NODE?new worker_threads.Worker($1):new Worker($1);'],
   // A worker would inherit flags of node that only a program may have, such as --input-type.
   [/workerData:"em-pthread"/g, 'workerData:"em-pthread",execArgv:[]'],
   // A worker that fails would end the whole process; load() falls back to one thread instead.
   [/worker\.onerror=e=>\{.*?throw e\}/g, 'worker.onerror=e=>Module["onWorkerError"](e)'],
 ];
 
-function changed(glue) {
-  for (const [pattern, replacement] of GLUE_CHANGES) {
+function changed(glue, changes) {
+  for (const [pattern, replacement] of changes) {
     if (glue.search(pattern) < 0) throw new Error(`The glue no longer holds ${pattern}: read it and mend package.mjs.`);
     glue = glue.replace(pattern, replacement);
   }
@@ -66,8 +74,8 @@ for (const variant of VARIANTS) {
 // it stays a file.
 const glue = join(root, 'build', 'glue', 'qkv.js');
 mkdirSync(dirname(glue), { recursive: true });
-writeFileSync(glue, readGlue('simd', 'relaxed'));
-writeFileSync(join(dist, 'glue', 'qkv-mt.js'), await minified('qkv-mt.js', changed(readGlue('simd-mt', 'relaxed-mt'))));
+writeFileSync(glue, changed(readGlue('simd', 'relaxed'), GLUE_CHANGES));
+writeFileSync(join(dist, 'glue', 'qkv-mt.js'), await minified('qkv-mt.js', changed(readGlue('simd-mt', 'relaxed-mt'), THREADED_GLUE_CHANGES)));
 
 const bundle = await rolldown({
   input: join(root, 'web', 'src', 'index.ts'),

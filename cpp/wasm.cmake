@@ -3,7 +3,7 @@ set(wasm_memory
     -sALLOW_MEMORY_GROWTH       # start small, grow as asked
     -sMAXIMUM_MEMORY=2147483648 # addresses stay below 2 GiB, so no number is ever negative
     -sABORTING_MALLOC=0         # out of memory is a null pointer, not a dead module
-    -sMALLOC=emmalloc
+    -sMALLOC=dlmalloc           # grows its last block by what that lacks; emmalloc takes all of it anew
     -Wno-pthreads-mem-growth)   # views are renewed by web/src/memory.ts, not by the glue
 
 # The programs' glue is CommonJS, whatever the package says.
@@ -11,8 +11,8 @@ file(WRITE ${CMAKE_BINARY_DIR}/package.json "{ \"type\": \"commonjs\" }\n")
 foreach(program qkv_tests qkv_bench)
   target_link_options(${program} PRIVATE ${wasm_memory} -sEXIT_RUNTIME -sSTACK_SIZE=1048576)
   if(QKV_THREADS)
-    # The most threads that a test asks for.
-    target_link_options(${program} PRIVATE -sPTHREAD_POOL_SIZE=8)
+    # main() runs in a thread of its own: only a free event loop can start and reclaim workers.
+    target_link_options(${program} PRIVATE -sPROXY_TO_PTHREAD)
   endif()
 endforeach()
 

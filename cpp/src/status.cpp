@@ -1,7 +1,5 @@
 #include "qkv/status.hpp"
 
-#include <iterator>
-
 namespace qkv {
 
 namespace {
@@ -13,7 +11,5 @@ constexpr const char* codes[] = {
 }  // namespace
 
 const char* status_code(status value) { return codes[static_cast<int>(value)]; }
-
-int status_count() { return static_cast<int>(std::size(codes)); }
 
 }  // namespace qkv

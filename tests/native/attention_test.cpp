@@ -151,10 +151,12 @@ TEST_CASE("scores of any size do not overflow") {
   CHECK_EQ(equal.log_sum_exp[0], doctest::Approx(1000.693147).epsilon(1e-7));
 }
 
-TEST_CASE("weights too small for a normal number are exactly 0") {
-  for (float score : {-87.5f, -95.0f, -100.0f, -104.0f}) {
+TEST_CASE("weights too small to count are exactly 0, so that nothing denormal slows a row") {
+  for (float score : {-70.0f, -80.0f, -87.0f, -95.0f, -104.0f}) {
     CHECK_EQ(scores_case({0, score}, {1, 1}).run().weights, std::vector<float>{1, 0});
   }
+  const auto shared = scores_case({0, 0, 0, -69, -68}, {1, 1, 1, 1, 1}).run();
+  for (float weight : shared.weights) CHECK_EQ(std::fpclassify(weight), FP_NORMAL);
 }
 
 TEST_CASE("a long row of equal keys is the mean, to five digits") {

@@ -87,5 +87,4 @@ TEST_CASE("linear and rnn refuse what does not fit") {
 TEST_CASE("every status has a code of its own") {
   CHECK_EQ(std::string(status_code(status::ok)), "OK");
   CHECK_EQ(std::string(status_code(status::out_of_memory)), "OUT_OF_MEMORY");
-  CHECK_EQ(status_count(), 4);
 }

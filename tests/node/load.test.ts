@@ -33,6 +33,12 @@ async function withoutProbe<T>(refuse: (bytes: Uint8Array) => boolean, body: () 
 const has = (bytes: Uint8Array, ...part: number[]) => Buffer.from(bytes).includes(Buffer.from(part));
 const RELAXED_MADD = [253, 133, 2];
 
+function shared(bytes: Uint8Array): SharedArrayBuffer {
+  const buffer = new SharedArrayBuffer(bytes.length);
+  new Uint8Array(buffer).set(bytes);
+  return buffer;
+}
+
 describe(`load, ${variant}`, () => {
   test('gives the variant that was asked for, and says so', async () => {
     const engine = await loadVariant();
@@ -78,6 +84,7 @@ describe(`load, ${variant}`, () => {
       `data:application/wasm;base64,${bytes.toString('base64')}`,
       bytes,
       new Uint8Array(bytes).buffer,
+      shared(bytes),
       new Response(bytes, { headers: { 'content-type': 'application/wasm' } }),
       await WebAssembly.compile(bytes),
     ];
@@ -113,7 +120,8 @@ describe(`load, ${variant}`, () => {
       await refused('http://127.0.0.1:1/', /could not be fetched/);
       await refused('/no/such/file.wasm', /\/no\/such\/file\.wasm could not be read/);
       await refused(new Uint8Array([1, 2, 3]), /3 bytes came that are not WebAssembly/);
-      await refused(new Uint8Array(bytes.subarray(0, 100)), /could not be compiled/);
+      await refused(new Uint8Array(bytes.subarray(0, 100)), /is not one of qkv/);
+      await refused(new Uint8Array(bytes).fill(255, 100, 200), /could not be compiled: .*[^.]\.$/);
       await refused(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]), /is not one of qkv/);
       answers['/page.wasm'] = answers['/right.wasm']!;
       const engine = await load({ wasm: at('/page.wasm'), threads: threaded ? 2 : 1 });
@@ -131,6 +139,25 @@ describe(`load, ${variant}`, () => {
     assert.match((await errorOf(() => load({ wasm: old }))).message, /is of qkv 9\.9\.9, but the package is/);
     const another = variant === 'simd' ? 'simd-mt' : 'simd';
     assert.match((await errorOf(() => load({ wasm: bytes, variant: another }))).message, /is the variant '.*', but variant '.*' was asked for/);
+  });
+
+  test('bytes of a variant that the host cannot run are refused before they are compiled', async () => {
+    const bytes = await readFile(new URL('./qkv-relaxed.wasm', import.meta.resolve('qkv')));
+    const error = await withoutProbe((probe) => has(probe, ...RELAXED_MADD), () => errorOf(() => load({ wasm: bytes })));
+    assert.equal(error.code, 'UNSUPPORTED');
+    assert.match(error.message, /^variant 'relaxed' cannot run: this host has no relaxed SIMD/);
+  });
+
+  test('adds nothing to the globals, loaded or disposed', async () => {
+    const { stdout } = await run(`
+      const names = () => Object.getOwnPropertyNames(globalThis).join();
+      const before = names();
+      const { load } = await import('qkv');
+      const engine = await load({ variant: '${variant}', threads: ${threaded ? 2 : 1} });
+      const loaded = names();
+      engine.dispose();
+      console.log(loaded === before, names() === before);`);
+    assert.equal(stdout, 'true true\n');
   });
 
   test('takes the best that the host has, and says why not a better one', async () => {
@@ -197,7 +224,7 @@ describe(`load, ${variant}`, () => {
         const engine = await load({ threads: 3 });
         console.log(engine.attention([[1]], [[1]], [[5]]).output.data[0], engine.info().threads, engine.info().reason);
         await load({ variant: 'simd-mt', threads: 2 }).catch((error) => console.log(error.code));`);
-      assert.match(stdout, /^5 1 .*a worker did not start: no workers here\nLOAD_FAILED\n$/);
+      assert.match(stdout, /^5 1 .*one thread: A worker did not start: no workers here\nLOAD_FAILED\n$/);
     } finally {
       await rm(folder, { recursive: true });
     }

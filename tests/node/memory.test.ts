@@ -60,6 +60,15 @@ describe(`memory, ${variant}`, () => {
     engine.dispose();
   });
 
+  test('that a smaller call took before is there for a larger one', async () => {
+    const engine = await loadVariant({ maxMemory: 64 * MIB });
+    for (const mib of [30, 40, 50, 55]) {
+      const keys = square((mib * MIB) / 64, 8);
+      assert.equal(engine.attention(square(1, 8), keys, keys).output.data.length, 8, `${mib} of 64 MiB did not fit`);
+    }
+    engine.dispose();
+  });
+
   test('that 32-bit addresses could never reach is the same error', async () => {
     const engine = await loadVariant({ maxMemory: 512 * MIB });
     // A column of weights is packed to eight: 8 GiB of scratch for 256 MiB of input.

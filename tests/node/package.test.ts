@@ -16,7 +16,7 @@ const sizeOf = async (paths: string[]) =>
 
 test('the tarball holds the four builds, their glue, declarations, README and licence, and nothing else', () => {
   const names = files.map((path) => basename(path));
-  for (const name of ['qkv-simd.wasm', 'qkv-relaxed.wasm', 'qkv-simd-mt.wasm', 'qkv-relaxed-mt.wasm', 'index.js', 'qkv-mt.js', 'index.d.ts', 'README.md', 'LICENSE']) {
+  for (const name of ['qkv-simd.wasm', 'qkv-relaxed.wasm', 'qkv-simd-mt.wasm', 'qkv-relaxed-mt.wasm', 'index.js', 'qkv-mt.js', 'index.d.ts', 'README.md', 'LICENSE', 'NOTICE.md']) {
     assert.ok(names.includes(name), `${name} is missing from the tarball: look at "files" in package.json and at package.mjs`);
   }
   const others = names.filter((name) => !/\.(wasm|js|d\.ts)$|^(README\.md|LICENSE|NOTICE\.md|CHANGELOG\.md|package\.json)$/.test(name));

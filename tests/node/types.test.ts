@@ -8,8 +8,12 @@ async function mustCompile(): Promise<void> {
   const x: Tensor = tensor([[1, 2], [3, 4]]);
   const mask = tensor([[true, false], [true, true]]);
   const { output, weights } = engine.attention(x, [[1, 2]], { data: new Float64Array(2), shape: [1, 2] }, { causal: { offset: 1 }, mask, weights: 'heads' });
-  // A result goes back in, and on to anything that takes a plain array.
-  engine.attention(output, weights ?? x, x);
+  // A result goes back in, and on to anything that takes a plain array; what was asked for is there.
+  engine.attention(output, weights, x);
+  const all = engine.attention(x, x, x, { logSumExp: true, mask: undefined, weights: undefined });
+  all.logSumExp.at(0);
+  const kinds: [Tensor<Uint8Array>, Tensor, Tensor<Uint8Array>] = [tensor(new Uint8Array(2)), tensor([]), tensor([true, false], [2, 1])];
+  void kinds;
   new Blob([output.data]);
   engine.explain(x, { wq: x, wk: x, wv: x, causal: 'top-left' });
   const { h } = engine.rnn(sinusoidal(3, 2), { wx: x, wh: x, bx: [0, 0] });
@@ -26,6 +30,8 @@ function mustNotCompile(engine: Engine, x: Tensor): void {
   engine.attention(x, x, x, { causal: 'left' });
   // @ts-expect-error: a mask of numbers
   engine.attention(x, x, x, { mask: [[1, 0]] });
+  // @ts-expect-error: weights that were not asked for may not be there
+  engine.attention(x, x, x).weights.at(0);
   // @ts-expect-error: no projections
   engine.explain(x, {});
   // @ts-expect-error: a variant that does not exist

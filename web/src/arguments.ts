@@ -8,6 +8,7 @@ import {
   type MaskLike,
   shapeOf,
   showShape,
+  sizeOf,
   type TensorLike,
   toFloat32,
 } from './tensor.js';
@@ -53,6 +54,8 @@ export function numbers(value: TensorLike, name: string, ...ranks: number[]): Nu
 
 export function booleans(value: MaskLike, name: string): Argument<Uint8Array> {
   const { data, shape } = asArgument(value, name);
+  // Nested arrays without an element say nothing of their kind.
+  if (Array.isArray(value) && sizeOf(shape) === 0) return { data: new Uint8Array(0), shape };
   if (!(data instanceof Uint8Array)) {
     return invalid(
       `${name} holds numbers, expected booleans (or a Uint8Array), where true means "may attend".`,
@@ -80,13 +83,18 @@ export function expectShape(
 }
 
 /** A misspelt option would otherwise be ignored in silence. */
-export function expectOptions(operation: string, options: object, known: readonly string[]): void {
+export function expectOptions(
+  operation: string,
+  options: object,
+  known: readonly string[],
+  kind: 'options' | 'parameters' | 'state' = 'options',
+): void {
   if (typeof options !== 'object' || options === null) {
-    invalid(`${operation}: options are ${describe(options)}, expected an object.`);
+    invalid(`${operation}: ${kind} is ${describe(options)}, expected an object of ${known.join(', ')}.`);
   }
   for (const name of Object.keys(options)) {
     if (!known.includes(name)) {
-      invalid(`${operation}: there is no option "${name}"; the options are ${known.join(', ')}.`);
+      invalid(`${operation}: ${kind} has no "${name}"; it may have ${known.join(', ')}.`);
     }
   }
 }

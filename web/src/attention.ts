@@ -16,31 +16,42 @@ export type Causal = boolean | 'top-left' | 'bottom-right' | { readonly offset: 
 
 export interface AttentionOptions {
   /** Multiplies query . key. Default 1 / sqrt(head dim of the query); 0 is 0. */
-  scale?: number;
+  scale?: number | undefined;
   /** Default false. */
-  causal?: Causal;
+  causal?: Causal | undefined;
   /**
-   * true = may attend. Broadcasts, aligned right, to (batch, heads, queryLength, keyLength). A rank-3
+   * true = may attend; a score of -Infinity (from infinite inputs) hides its key as false does. Broadcasts, aligned right, to (batch, heads, queryLength, keyLength). A rank-3
    * mask of rank-4 attention is (heads, queryLength, keyLength); for one a batch give
    * (batch, 1, queryLength, keyLength).
    */
-  mask?: MaskLike;
+  mask?: MaskLike | undefined;
   /** Axes of rank-4 arguments: (batch, heads, length, dim) by default, or (batch, length, heads, dim). */
-  layout?: 'bhld' | 'blhd';
-  /** `'heads'`: the weights of each head, (batch?, heads?, queryLength, keyLength). */
-  weights?: 'heads';
-  /** Natural log of each row's sum of exponentials, (batch?, heads?, queryLength). */
-  logSumExp?: boolean;
+  layout?: 'bhld' | 'blhd' | undefined;
+  /**
+   * `'heads'`: the weights of each head, (batch?, heads?, queryLength, keyLength). Rows sum to 1; a row
+   * that sees no key is 0; a weight below 2^-100 of its row's largest is 0.
+   */
+  weights?: 'heads' | undefined;
+  /**
+   * Natural log of each row's sum of exponentials, (batch?, heads?, queryLength); -Infinity for a row
+   * that sees no key.
+   */
+  logSumExp?: boolean | undefined;
 }
 
-export interface AttentionResult {
-  /** The query's shape with the value's dim. A row that sees no key is 0. */
+/** What was computed: `weights` and `logSumExp` where the options asked for them. */
+export type AttentionResult<Options extends AttentionOptions = AttentionOptions> = {
+  /**
+   * The query's shape with the value's dim. A row that sees no key is 0. Weights are applied before
+   * they are divided by their sum, so a row's values may not sum to more than a float holds.
+   */
   output: Tensor;
-  /** With `weights`: rows sum to 1; a row that sees no key is 0. */
-  weights?: Tensor;
-  /** With `logSumExp`: -Infinity for a row that sees no key. */
-  logSumExp?: Tensor;
-}
+} & Wanted<Options, 'weights', 'heads'> & Wanted<Options, 'logSumExp', true>;
+
+/** An extra that is there or may be there, by what the options say. */
+type Wanted<Options, Name extends 'weights' | 'logSumExp', Yes> = Options extends Record<Name, Yes>
+  ? Record<Name, Tensor>
+  : Partial<Record<Name, Tensor>>;
 
 const OPTIONS = ['scale', 'causal', 'mask', 'layout', 'weights', 'logSumExp'] as const;
 
@@ -102,7 +113,7 @@ function causalOffset(causal: Causal, { queryLen, keyLen }: Sizes): number | und
     // Beyond the lengths nothing changes, and the core counts in 32 bits.
     return Math.max(-queryLen, Math.min(keyLen, causal.offset));
   }
-  const came = typeof causal === 'object' && causal !== null ? `{ offset: ${causal.offset} }` : describe(causal);
+  const came = typeof causal === 'object' && causal !== null ? `{ offset: ${describe(causal.offset)} }` : describe(causal);
   throw new QkvError(
     'INVALID_ARGUMENT',
     `causal is ${came}, expected true, false, 'top-left', 'bottom-right' or { offset } with a whole number.`,
@@ -181,7 +192,7 @@ export function attention(
     ...frame.workspace(memory.module.attentionWorkspaceBytes(sizes.headDim, sizes.valueDim)),
   };
   frame.run('attention', 'attention', { ...sizes, ...fields, ...blocks, lengthFirst });
-  const result: AttentionResult = { output: frame.read(blocks.out, outputShape) };
+  const result: { output: Tensor; weights?: Tensor; logSumExp?: Tensor } = { output: frame.read(blocks.out, outputShape) };
   if (options.weights !== undefined) result.weights = frame.read(blocks.weights, weightsShape);
   if (options.logSumExp) result.logSumExp = frame.read(blocks.logSumExp, rowsShape);
   return result;

@@ -17,7 +17,7 @@ export interface EngineInfo {
   memory: { used: number; limit: number };
 }
 
-/** What load() found and made. */
+/** @internal What load() found and made. */
 export interface EngineParts {
   version: string;
   memory: EngineMemory;
@@ -35,7 +35,7 @@ export interface EngineParts {
 export class Engine {
   #parts: EngineParts | undefined;
 
-  /** Use load(). */
+  /** @internal Use load(). */
   constructor(parts: EngineParts) {
     this.#parts = parts;
   }
@@ -49,9 +49,14 @@ export class Engine {
    *   head floor(h / (heads / keyHeads))
    * @param value the key's shape but for its dim, which may be any
    */
-  attention(query: TensorLike, key: TensorLike, value: TensorLike, options?: AttentionOptions): AttentionResult {
+  attention<const Options extends AttentionOptions = {}>(
+    query: TensorLike,
+    key: TensorLike,
+    value: TensorLike,
+    options?: Options,
+  ): AttentionResult<Options> {
     const { memory } = this.#alive('attention');
-    return attention(memory, query, key, value, options);
+    return attention(memory, query, key, value, options) as AttentionResult<Options>;
   }
 
   /**

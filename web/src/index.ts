@@ -10,7 +10,7 @@ export {
   type NestedBooleans,
   type NestedNumbers,
   type NumericArray,
-  Tensor,
+  type Tensor,
   tensor,
   type TensorLike,
 } from './tensor.js';

@@ -6,8 +6,8 @@ import createModule from './glue/qkv.js';
 import { EngineMemory } from './memory.js';
 import type { ModuleFactory, ModuleInit, RawModule } from './module.js';
 import { describe } from './tensor.js';
-import { type Choice, isThreaded, pickVariant, type Variant, VARIANTS } from './variants.js';
-import { compile, packagedWasm, stampOf, type WasmSource } from './wasm-source.js';
+import { type Choice, isThreaded, pickVariant, type Variant, VARIANTS, type Wishes } from './variants.js';
+import { openWasm, packagedWasm, variantOf, type Wasm, type WasmSource } from './wasm-source.js';
 
 declare const QKV_VERSION: string;
 
@@ -16,15 +16,15 @@ export const version: string = QKV_VERSION;
 
 export interface LoadOptions {
   /** Default: the best that the host can run. One that it cannot run is refused (UNSUPPORTED). */
-  variant?: Variant;
+  variant?: Variant | undefined;
   /** The caller's thread included. Default: the host's processors; 1 where threads cannot run; at most 32. */
-  threads?: number;
+  threads?: number | undefined;
   /** No relaxed SIMD: the same bits on every machine. Default false. */
-  deterministic?: boolean;
+  deterministic?: boolean | undefined;
   /** The WebAssembly, where the packaged file cannot be found or fetched. It says itself which variant it is. */
-  wasm?: WasmSource;
+  wasm?: WasmSource | undefined;
   /** The most bytes that the engine may take, at least 2 MiB. Default and maximum 2 GiB. */
-  maxMemory?: number;
+  maxMemory?: number | undefined;
 }
 
 const PAGE = 65536;
@@ -51,17 +51,20 @@ function keyOf({ variant, threads, deterministic, wasm, maxMemory }: LoadOptions
 
 function checkOptions(options: LoadOptions): void {
   expectOptions('load', options, ['variant', 'threads', 'deterministic', 'wasm', 'maxMemory']);
-  const { variant, threads, maxMemory } = options;
+  const { variant, threads, maxMemory, wasm } = options;
+  const refuse = (sentence: string): never => {
+    throw new QkvError('INVALID_ARGUMENT', sentence);
+  };
   if (variant !== undefined) oneOf(variant, 'variant', VARIANTS);
   flag(options.deterministic, 'deterministic');
   if (threads !== undefined && !(Number.isInteger(threads) && threads >= 1)) {
-    throw new QkvError('INVALID_ARGUMENT', `threads is ${describe(threads)}, expected a whole number from 1.`);
+    refuse(`threads is ${describe(threads)}, expected a whole number from 1.`);
   }
-  if (maxMemory !== undefined && !(maxMemory >= INITIAL_PAGES * PAGE)) {
-    throw new QkvError(
-      'INVALID_ARGUMENT',
-      `maxMemory is ${describe(maxMemory)}, expected at least ${INITIAL_PAGES * PAGE} bytes.`,
-    );
+  if (maxMemory !== undefined && !(typeof maxMemory === 'number' && maxMemory >= INITIAL_PAGES * PAGE)) {
+    refuse(`maxMemory is ${describe(maxMemory)}, expected at least ${INITIAL_PAGES * PAGE} bytes.`);
+  }
+  if (wasm !== undefined && typeof wasm !== 'string' && (typeof wasm !== 'object' || wasm === null)) {
+    refuse(`wasm is ${describe(wasm)}, expected a URL, bytes, a Response or a WebAssembly.Module.`);
   }
 }
 
@@ -88,14 +91,14 @@ export async function load(options: LoadOptions = {}): Promise<Engine> {
 
 async function start(options: LoadOptions, onDispose: () => void): Promise<Engine> {
   const features = detectFeatures();
-  const given = options.wasm === undefined ? undefined : await compile(options.wasm);
-  const wishes = { ...options };
+  const given = options.wasm === undefined ? undefined : await openWasm(options.wasm);
+  const wishes: Wishes = { ...options };
   if (given) {
-    const variant = stampOf(given, version);
-    if (options.variant !== undefined && options.variant !== variant) {
-      throw new QkvError('LOAD_FAILED', `wasm: this module is the variant '${variant}', but variant '${options.variant}' was asked for.`);
+    wishes.variant = variantOf(given, version);
+    if (options.variant !== undefined && options.variant !== wishes.variant) {
+      throw new QkvError('LOAD_FAILED', `wasm: this module is the variant '${wishes.variant}', but variant '${options.variant}' was asked for.`);
     }
-    wishes.variant = variant;
+    wishes.reason = `the given wasm is the variant '${wishes.variant}'`;
   }
   const choice = pickVariant(features, wishes);
   const engine = (made: Choice) => makeEngine(made, options, given, onDispose);
@@ -104,27 +107,36 @@ async function start(options: LoadOptions, onDispose: () => void): Promise<Engin
     return await engine(choice);
   } catch (error) {
     // Threads are an extra: without them the engine is slower, not gone.
-    const missing = { ...features.missing, threads: error instanceof Error ? error.message : String(error) };
-    return engine(pickVariant({ ...features, threads: false, missing }, wishes));
+    const threads = error instanceof Error ? error.message.replace(/\.$/, '') : String(error);
+    return engine(pickVariant({ ...features, threads: false, missing: { ...features.missing, threads } }, wishes));
   }
 }
 
 async function makeEngine(
   choice: Choice,
   options: LoadOptions,
-  given: WebAssembly.Module | undefined,
+  given: Wasm | undefined,
   onDispose: () => void,
 ): Promise<Engine> {
   const threaded = isThreaded(choice.variant);
-  const wasm = given ?? (await compile(packagedWasm(choice.variant)));
-  stampOf(wasm, version);
+  const wasm = given ?? (await openWasm(packagedWasm(choice.variant)));
+  variantOf(wasm, version);
   const { memory, limit } = makeMemory(options.maxMemory, threaded);
-  const create = threaded ? ((await import('./glue/qkv-mt.js')).default as ModuleFactory) : createModule;
-  const module = await instantiate(create, wasm, memory, choice.threads);
+  const create = threaded ? await threadedGlue() : createModule;
+  const module = await instantiate(create, await wasm.compile(), memory, choice.threads);
   const threads = module.startThreads(choice.threads);
   const made =
     threads === choice.threads ? choice : { ...choice, threads, reason: `the host started ${threads} threads of ${choice.threads}` };
   return new Engine({ version, memory: new EngineMemory(module, memory, limit), choice: made, onDispose });
+}
+
+/** A file of its own, since it is also the script of the workers. */
+async function threadedGlue(): Promise<ModuleFactory> {
+  try {
+    return (await import('./glue/qkv-mt.js')).default;
+  } catch (error) {
+    throw new QkvError('LOAD_FAILED', 'The script of the threaded builds, glue/qkv-mt.js of the package, could not be loaded; serve it beside the entry, or ask for a variant without threads.', { cause: error });
+  }
 }
 
 /** Small devices refuse a large maximum, so it is halved until it is granted. */
@@ -157,17 +169,17 @@ async function instantiate(
   const init: ModuleInit = {
     wasmMemory: memory,
     poolSize: threads - 1,
-    onWorkerError: ({ message }) => fail(new QkvError('LOAD_FAILED', `a worker did not start: ${message ?? 'its script could not be had'}`)),
+    onWorkerError: ({ message }) => fail(new QkvError('LOAD_FAILED', `A worker did not start: ${message ?? 'its script could not be loaded'}.`)),
     instantiateWasm(imports, receive) {
       WebAssembly.instantiate(wasm, imports).then(
         (instance) => receive(instance, wasm),
-        (error) => fail(new QkvError('LOAD_FAILED', `wasm: the module could not be started: ${error.message}`, { cause: error })),
+        (error) => fail(new QkvError('LOAD_FAILED', `wasm: the module could not be started: ${error.message}.`, { cause: error })),
       );
       return {};
     },
   };
   if (threads > 1) {
-    const sentence = `${threads - 1} worker(s) did not start within ${WORKERS_START_WITHIN_MS / 1000} s`;
+    const sentence = `The workers did not start within ${WORKERS_START_WITHIN_MS / 1000} s; ask for fewer threads, or for a variant without them.`;
     timer = setTimeout(() => fail(new QkvError('LOAD_FAILED', sentence)), WORKERS_START_WITHIN_MS);
   }
   try {

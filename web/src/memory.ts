@@ -1,6 +1,6 @@
 import { check, QkvError } from './errors.js';
 import type { Address, CallField, Calls, RawModule } from './module.js';
-import { sizeOf, Tensor } from './tensor.js';
+import { allocate, sizeOf, Tensor } from './tensor.js';
 
 /** Blocks begin on a cache line. */
 const ALIGNMENT = 64;
@@ -132,7 +132,7 @@ export class EngineMemory {
   }
 
   read(address: Address, floats: number): Float32Array<ArrayBuffer> {
-    const result = new Float32Array(floats);
+    const result = allocate(floats, 'The call');
     const end = address + result.byteLength;
     new Uint8Array(result.buffer).set(this.#view().subarray(address, end));
     return result;

@@ -8,14 +8,14 @@ export interface RnnParameters {
   /** (hidden, hidden) */
   wh: TensorLike;
   /** (hidden), default 0. */
-  bx?: TensorLike;
+  bx?: TensorLike | undefined;
   /** (hidden), default 0. */
-  bh?: TensorLike;
+  bh?: TensorLike | undefined;
 }
 
 export interface RnnOptions {
   /** The state before the first step: (hidden), or (batch, hidden) for a batch. Default 0. */
-  h0?: TensorLike;
+  h0?: TensorLike | undefined;
 }
 
 export interface RnnResult {
@@ -42,7 +42,7 @@ function run(
   sizes: Omit<RnnSizes, 'hidden'>,
   shapes: (hidden: number) => { outputs: number[]; h: number[] },
 ): RnnResult {
-  expectOptions(operation, parameters, ['wx', 'wh', 'bx', 'bh']);
+  expectOptions(operation, parameters, ['wx', 'wh', 'bx', 'bh'], 'parameters');
   const wx = numbers(parameters.wx, 'wx', 2);
   const wh = numbers(parameters.wh, 'wh', 2);
   const hidden = wx.shape[1]!;
@@ -98,7 +98,7 @@ export function rnnStep(
   state: { h: TensorLike },
   parameters: RnnParameters,
 ): { h: Tensor } {
-  expectOptions('rnnStep', state, ['h']);
+  expectOptions('rnnStep', state, ['h'], 'state');
   const x = numbers(xLike, 'x', 1, 2);
   const h0 = numbers(state.h, 'h', x.shape.length);
   const [inputDim, batch = 1] = [...x.shape].reverse() as [number, number?];

@@ -60,7 +60,7 @@ export class Tensor<Data extends Float32Array | Uint8Array = Float32Array<ArrayB
       if (!Number.isInteger(index) || index < 0 || index >= length) {
         throw new QkvError(
           'INVALID_ARGUMENT',
-          `at: index ${index} came for axis ${axis}, expected a whole number from 0 to ${length - 1}.`,
+          `at: index ${index} came for axis ${axis}, expected a whole number from 0 below ${length}.`,
         );
       }
       offset = offset * length + index;
@@ -92,13 +92,17 @@ export const sizeOf = (shape: readonly number[]): number => shape.reduce((a, b) 
  * @throws QkvError SHAPE_MISMATCH: ragged rows, or a shape that does not hold the data;
  *   INVALID_ARGUMENT: anything that is no number.
  */
-export function tensor(data: NestedBooleans): Tensor<Uint8Array<ArrayBuffer>>;
-export function tensor(data: Uint8Array, shape: readonly number[]): Tensor<Uint8Array>;
+export function tensor(data: NestedNumbers, shape?: readonly number[]): Tensor;
+export function tensor(data: NestedBooleans, shape?: readonly number[]): Tensor<Uint8Array<ArrayBuffer>>;
+export function tensor<Buffer extends ArrayBufferLike>(
+  data: Uint8Array<Buffer>,
+  shape?: readonly number[],
+): Tensor<Uint8Array<Buffer>>;
 export function tensor<Buffer extends ArrayBufferLike>(
   data: Float32Array<Buffer>,
-  shape: readonly number[],
+  shape?: readonly number[],
 ): Tensor<Float32Array<Buffer>>;
-export function tensor(data: NestedNumbers | NumericArray, shape?: readonly number[]): Tensor;
+export function tensor(data: NumericArray, shape?: readonly number[]): Tensor;
 export function tensor(
   data: NestedNumbers | NestedBooleans | NumericArray,
   shape?: readonly number[],
@@ -120,10 +124,18 @@ export function tensor(
 
 /** What a wrong argument is called in a message. */
 export function describe(value: unknown): string {
-  if (value === null) return 'null';
-  if (Array.isArray(value)) return 'an array';
-  if (typeof value === 'object') return `an object of class ${value.constructor?.name ?? 'none'}`;
-  return typeof value === 'string' ? JSON.stringify(value) : `${typeof value} ${String(value)}`;
+  switch (typeof value) {
+    case 'object':
+      if (value === null) return 'null';
+      return Array.isArray(value) ? 'an array' : `an object of class ${value.constructor?.name ?? 'none'}`;
+    case 'function':
+    case 'symbol':
+      return `a ${typeof value}`;
+    case 'bigint':
+      return `${value}n`;
+    default:
+      return typeof value === 'string' ? JSON.stringify(value) : String(value);
+  }
 }
 
 export function isNumericArray(value: unknown): value is NumericArray {
@@ -137,6 +149,15 @@ export function toFloat32(data: NumericArray): Float32Array {
     return Float32Array.from(data as Iterable<bigint>, Number);
   }
   return new Float32Array(data);
+}
+
+/** Memory for a result. @throws QkvError OUT_OF_MEMORY where the host has none. */
+export function allocate(floats: number, operation: string): Float32Array<ArrayBuffer> {
+  try {
+    return new Float32Array(floats);
+  } catch (cause) {
+    throw new QkvError('OUT_OF_MEMORY', `${operation} has a result of ${4 * floats} bytes, which this host does not give.`, { cause });
+  }
 }
 
 /** A copy of `shape` that is known to hold `length` elements. `name` is the argument's. */

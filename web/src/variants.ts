@@ -16,9 +16,11 @@ export interface Choice {
 }
 
 export interface Wishes {
-  variant?: Variant;
-  threads?: number;
-  deterministic?: boolean;
+  variant?: Variant | undefined;
+  /** Why that variant; by default it was asked for. */
+  reason?: string;
+  threads?: number | undefined;
+  deterministic?: boolean | undefined;
 }
 
 export const isThreaded = (variant: Variant): boolean => variant.endsWith('-mt');
@@ -43,7 +45,7 @@ function asAsked({ relaxed, threads, missing, cores }: Features, wishes: Wishes,
   const limited = limitThreads(wishes.threads ?? cores);
   const count = isThreaded(variant) ? limited.threads : 1;
   return withReasons({ variant, threads: count }, [
-    variant === VARIANTS.at(-1) ? undefined : `variant '${variant}' was asked for`,
+    variant === VARIANTS.at(-1) ? undefined : (wishes.reason ?? `variant '${variant}' was asked for`),
     isThreaded(variant) ? limited.reason : undefined,
   ]);
 }

@@ -3,8 +3,18 @@ import { nodeModule } from './features.js';
 import { describe } from './tensor.js';
 import { type Variant, VARIANTS } from './variants.js';
 
-/** Where the WebAssembly comes from. In Node a string may be a path. */
-export type WasmSource = string | URL | BufferSource | Response | WebAssembly.Module;
+/**
+ * Where the WebAssembly comes from: a URL as a string or an object (in Node a string may be a path), its
+ * bytes (ArrayBuffer, SharedArrayBuffer or a view), a Response, or a compiled WebAssembly.Module.
+ */
+export type WasmSource = string | object;
+
+/** A module that is there but not yet compiled. */
+export interface Wasm {
+  /** "version variant", which the build appends to each file; undefined in a foreign one. */
+  stamp: string | undefined;
+  compile(): Promise<WebAssembly.Module>;
+}
 
 /** The package's own files, as literals that bundlers follow. */
 export function packagedWasm(variant: Variant): URL {
@@ -20,7 +30,8 @@ const loadFailed = (message: string, cause?: unknown): never => {
   throw new QkvError('LOAD_FAILED', message, cause === undefined ? undefined : { cause });
 };
 
-const reason = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+const reason = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).replace(/\.?\s*$/, '');
 
 async function readFile(path: string | URL): Promise<Uint8Array> {
   const fs = nodeModule<{ promises: { readFile(path: string | URL): Promise<Uint8Array> } }>('node:fs');
@@ -51,9 +62,9 @@ async function fetchBytes(answer: Response | Promise<Response>, name: string): P
 const isWasm = (bytes: Uint8Array): boolean =>
   bytes[0] === 0 && bytes[1] === 0x61 && bytes[2] === 0x73 && bytes[3] === 0x6d;
 
-function bytesOf(source: string | URL | BufferSource | Response): Promise<Uint8Array> | Uint8Array {
-  if (source instanceof ArrayBuffer) return new Uint8Array(source);
+function bytesOf(source: WasmSource): Promise<Uint8Array> | Uint8Array {
   if (ArrayBuffer.isView(source)) return new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
+  if (source instanceof ArrayBuffer || isShared(source)) return new Uint8Array(source);
   if (typeof Response !== 'undefined' && source instanceof Response) return fetchBytes(source, 'the response');
   if (typeof source !== 'string' && !(source instanceof URL)) {
     throw new QkvError(
@@ -62,35 +73,55 @@ function bytesOf(source: string | URL | BufferSource | Response): Promise<Uint8A
     );
   }
   const url = String(source);
-  if (url.startsWith('file:')) return readFile(new URL(url));
+  if (url.startsWith('file:')) return readFile(asUrl(url));
   // In Node a string without a scheme is a path; in a page it is relative to the page.
   const isPath = typeof source === 'string' && !/^[a-z][a-z\d+.-]+:/i.test(url) && nodeModule('node:fs') !== undefined;
   return isPath ? readFile(url) : fetchBytes(fetch(source), url);
 }
 
+const isShared = (source: object | string): source is SharedArrayBuffer =>
+  Object.prototype.toString.call(source) === '[object SharedArrayBuffer]';
+
+function asUrl(text: string): URL {
+  try {
+    return new URL(text);
+  } catch (error) {
+    throw new QkvError('INVALID_ARGUMENT', `wasm is ${describe(text)}, which is no valid URL.`, { cause: error });
+  }
+}
+
 /** @throws QkvError LOAD_FAILED, INVALID_ARGUMENT */
-export async function compile(source: WasmSource): Promise<WebAssembly.Module> {
-  if (source instanceof WebAssembly.Module) return source;
-  const bytes = await bytesOf(source as Parameters<typeof bytesOf>[0]);
+export async function openWasm(source: WasmSource): Promise<Wasm> {
+  if (source instanceof WebAssembly.Module) {
+    const [section] = WebAssembly.Module.customSections(source, SECTION);
+    return { stamp: section && new TextDecoder().decode(section), compile: async () => source };
+  }
+  const bytes = await bytesOf(source);
   if (!isWasm(bytes)) return loadFailed(`wasm: ${bytes.length} bytes came that are not WebAssembly.`);
+  // The section is the last one, so it can be read before the host is asked to compile the rest.
+  const end = new TextDecoder().decode(bytes.slice(-64));
+  const stamp = end.slice(end.lastIndexOf(SECTION) + SECTION.length);
+  return { stamp: end.includes(SECTION) ? stamp : undefined, compile: () => compile(bytes) };
+}
+
+const SECTION = 'qkv';
+
+async function compile(bytes: Uint8Array): Promise<WebAssembly.Module> {
   try {
     return await WebAssembly.compile(bytes as Uint8Array<ArrayBuffer>);
   } catch (error) {
+    const isPolicy = /unsafe-eval|security policy/i.test(reason(error));
     return loadFailed(
-      `wasm: the module could not be compiled: ${reason(error)} (a page with a content security policy needs 'wasm-unsafe-eval' in script-src).`,
+      `wasm: the module could not be compiled: ${reason(error)}${isPolicy ? " (the page's content security policy needs 'wasm-unsafe-eval' in script-src)" : ''}.`,
       error,
     );
   }
 }
 
-/**
- * What a module says of itself, in a custom section that the build appends: the package's version
- * and its variant.
- */
-export function stampOf(module: WebAssembly.Module, version: string): Variant {
-  const [section] = WebAssembly.Module.customSections(module, 'qkv');
-  if (!section) return loadFailed('wasm: this module is not one of qkv.');
-  const [built = '', variant] = new TextDecoder().decode(section).split(' ');
+/** The variant of a module, which has to be of this package's version. */
+export function variantOf({ stamp }: Wasm, version: string): Variant {
+  if (stamp === undefined) return loadFailed('wasm: this module is not one of qkv.');
+  const [built = '', variant] = stamp.split(' ');
   if (built !== version) {
     return loadFailed(`wasm: this module is of qkv ${built}, but the package is ${version}; serve both from one release.`);
   }

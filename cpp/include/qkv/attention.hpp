@@ -28,6 +28,9 @@ struct attention_options {
   attention_mask mask;
 };
 
+// A score of -Infinity hides its key as a mask does, wherever it comes from. Weights are applied
+// before they are divided by their sum, so a row's values may not sum to more than a float holds.
+//
 // Empty views are not computed. Asking for more never changes a bit of `out`.
 struct attention_outputs {
   view<float, 4> out;          // (batch, num_heads, query_len, value_dim); rows that see no key: 0

@@ -14,7 +14,6 @@ struct causal_rule {
   bool enabled = false;
   extent offset = 0;
 
-  static causal_rule none() { return {}; }
   // The first query is lined up with the first key.
   static causal_rule top_left() { return {true, 0}; }
   // The last query is lined up with the last key: with more queries than keys the first see

@@ -17,7 +17,4 @@ enum class status {
 // The code of a status, such as "SHAPE_MISMATCH".
 const char* status_code(status value);
 
-// The number of statuses; their values run from 0.
-int status_count();
-
 }  // namespace qkv

@@ -25,7 +25,8 @@ struct trace_outputs {
 
 byte_count trace_workspace_bytes(extent embed_dim, extent head_dim, extent value_dim, int workers);
 
-// Errors: as linear_forward() and attention_forward().
+// Errors: as linear_forward() and attention_forward(); the steps before the one that was refused
+// are written.
 status trace_forward(view<const float, 2> x, const trace_weights& weights,
                      const attention_options& options, const trace_outputs& outputs,
                      workspace memory, thread_pool& pool);

@@ -45,12 +45,6 @@ struct view {
     return data + offset(indices...);
   }
 
-  extent size() const {
-    extent count = 1;
-    for (extent length : shape) count *= length;
-    return count;
-  }
-
   operator view<const T, Rank>() const
     requires(!std::is_const_v<T>)
   {

@@ -10,9 +10,10 @@ namespace qkv::simd {
 // e^x for x <= 0, which is all that a softmax needs once its maximum is subtracted.
 //
 // x = n ln 2 + r with n whole and |r| <= ln 2 / 2, so e^x = 2^n e^r; e^r is a polynomial whose
-// coefficients are the Cephes library's (expf). A result below the smallest normal number is
-// exactly 0: a denormal would make every later multiplication slow, and WebAssembly cannot flush
-// them. NaN stays NaN and -Infinity gives 0. Error: below 1.5 units in the last place.
+// coefficients are the Cephes library's (expf). A result below 2^-100 is exactly 0: it is far below
+// what a float sum that holds a 1 can resolve, but its products would be denormal numbers, on which
+// processors are ten times slower and which WebAssembly cannot flush.
+// NaN stays NaN and -Infinity gives 0. Error: below 1.5 units in the last place.
 inline batch exp_nonpositive(batch x) {
   // Adding 1.5 * 2^23 rounds to whole numbers and leaves n in the low bits of the sum.
   const batch rounder = broadcast(12582912.0f);
@@ -32,8 +33,8 @@ inline batch exp_nonpositive(batch x) {
   const int_batch exponent = xsimd::bitwise_cast<int32_t>(shifted) << 23;
   const batch power =
       xsimd::bitwise_cast<float>(exponent + int_batch(std::bit_cast<int32_t>(1.0f)));
-  constexpr float log_smallest_normal = -87.3365402f;
-  return xsimd::select(x < broadcast(log_smallest_normal), zero(), p * power);
+  constexpr float log_smallest = -69.3147181f;
+  return xsimd::select(x < broadcast(log_smallest), zero(), p * power);
 }
 
 }  // namespace qkv::simd
