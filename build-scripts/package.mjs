@@ -35,11 +35,13 @@ const THREADED_GLUE_CHANGES = [
   ...GLUE_CHANGES,
   // Bundlers follow import("module") and fail to find it for a page; Node needs no import for it.
   [/await import\((["'])(module|worker_threads)\1\)/g, 'process.getBuiltinModule("$2")'],
-  // Whoever loads the package keeps the globals that Node has.
+  // Whoever loads the package keeps the globals that Node has. Bundlers want the worker's options as a
+  // literal. A worker of Node would inherit flags that only a program may have, such as --input-type.
   [/global\.Worker=worker_threads\.Worker;/g, ''],
-  [/worker=new Worker\((.*?)\);(?=PThread)/g, 'worker=ENVIRONMENT_IS_NODE?new worker_threads.Worker($1):new Worker($1);'],
-  // A worker would inherit flags of node that only a program may have, such as --input-type.
-  [/workerData:"em-pthread"/g, 'workerData:"em-pthread",execArgv:[]'],
+  [/var workerOptions=\{.*?\};worker=new Worker\(new URL\("qkv-mt\.js",import\.meta\.url\),workerOptions\)/g,
+    'worker=ENVIRONMENT_IS_NODE' +
+    '?new worker_threads.Worker(new URL(import.meta.url),{workerData:"em-pthread",name:"em-pthread",execArgv:[]})' +
+    ':new Worker(new URL("qkv-mt.js",import.meta.url),{type:"module",name:"em-pthread"})'],
   // A worker that fails would end the whole process; load() falls back to one thread instead.
   [/worker\.onerror=e=>\{.*?throw e\}/g, 'worker.onerror=e=>Module["onWorkerError"](e)'],
 ];
