@@ -30,8 +30,6 @@ async function configure(preset) {
   rmSync(folder, { recursive: true, force: true });
   const emcmake = preset.startsWith('wasm-') ? ['emcmake'] : [];
   await run(toolchain, [...emcmake, 'cmake', '--preset', preset]);
-  // Emscripten's programs for Node are CommonJS, and the project's own package.json would say otherwise.
-  writeFileSync(join(folder, 'package.json'), '{ "type": "commonjs" }\n');
   writeFileSync(stamp, identity);
 }
 

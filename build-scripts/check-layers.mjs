@@ -1,6 +1,8 @@
-// Who may include or import whom. A broken rule is printed with its file and line.
+// Who may include or import whom, as tests: a broken rule is named with its file and line.
+import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -21,15 +23,13 @@ const filesBelow = (folder) =>
     .filter((entry) => entry.isFile() && /\.(hpp|cpp|ts)$/.test(entry.name))
     .map((entry) => join(entry.parentPath, entry.name));
 
-let broken = 0;
 for (const { where, line, allowed, except, why } of RULES) {
-  for (const file of filesBelow(where)) {
-    if (except?.test(file)) continue;
-    readFileSync(file, 'utf8').split('\n').forEach((text, i) => {
-      if (!line.test(text) || allowed.some((pattern) => pattern.test(text))) return;
-      console.error(`${file.slice(root.length)}:${i + 1}: ${why}, but there is: ${text.trim()}`);
-      broken++;
-    });
-  }
+  test(`${where}: ${why}`, () => {
+    const files = filesBelow(where).filter((file) => !except?.test(file));
+    const broken = files.flatMap((file) =>
+      readFileSync(file, 'utf8').split('\n').flatMap((text, i) =>
+        line.test(text) && !allowed.some((pattern) => pattern.test(text)) ? [`${file.slice(root.length)}:${i + 1}: ${text.trim()}`] : []));
+    assert.ok(files.length > 0, `${where} holds no sources: has it moved?`);
+    assert.deepEqual(broken, [], why);
+  });
 }
-process.exitCode = broken === 0 ? 0 : 1;

@@ -12,6 +12,7 @@ export const layers = {
   native: {
     setUp: [ensureToolchain],
     suites: [
+      { name: 'layers', run: () => runAny(process.execPath, [...nodeTest, 'build-scripts/check-layers.mjs'], { show: true, timeoutSeconds: 60 }) },
       native('native'),
       { ...native('native-avx2'), skip: cpuHas('avx2', 'fma') ? undefined : 'this CPU has no AVX2 and FMA' },
       native('asan'),
