@@ -12,7 +12,8 @@ foreach(program qkv_tests qkv_bench)
   target_link_options(${program} PRIVATE ${wasm_memory} -sEXIT_RUNTIME -sSTACK_SIZE=1048576)
   if(QKV_THREADS)
     # main() runs in a thread of its own: only a free event loop can start and reclaim workers.
-    target_link_options(${program} PRIVATE -sPROXY_TO_PTHREAD)
+    target_link_options(${program} PRIVATE -sPROXY_TO_PTHREAD
+                        --pre-js ${CMAKE_SOURCE_DIR}/cpp/without-wait-async.js)
   endif()
 endforeach()
 
