@@ -1,5 +1,6 @@
 // The fused pass: scores, softmax and the product with the values, tile by tile.
 #include "attention_tile.hpp"
+#include "kernels/dropout.hpp"
 #include "kernels/gemm.hpp"
 
 namespace qkv {
@@ -34,18 +35,50 @@ void add_weighted_values(const float* weights, extent keys, const float* values,
 }
 
 // Values that are not finite were packed as 0. They count only where they are visible.
-void add_non_finite_values(const query_tile_pass& pass, const query_tile_pass::panel& part,
-                           float* out, extent columns) {
+void add_non_finite_values(const query_tile_pass& pass, const kernels::panel_range& part, float* out,
+                           extent columns) {
   const attention_head& head = pass.head();
   for (extent j = 0; j < part.keys; ++j) {
-    const float* value = head.value.data + (part.key + j) * head.value.stride;
+    const extent key = part.first_key + j;
+    const float* value = head.value.data + key * head.value.stride;
     for (extent q = 0; q < part.queries; ++q) {
-      if (!head.mask.visible(pass.first() + part.query + q, part.key + j)) continue;
+      if (!head.rules.visible(part.first_query + q, key)) continue;
       const float weight = pass.scratch().scores[j * column_panel + q];
       for (extent d = 0; d < head.value_dim; ++d) {
         if (!std::isfinite(value[d])) out[q * columns + d] += weight * value[d];
       }
     }
+  }
+}
+
+// Sets dropped weights to 0; the rows' sums were taken before.
+void drop(const attention_head& head, const kernels::panel_range& part, float* weights) {
+  const std::uint32_t bound = kernels::dropout_bound(head.dropout.probability);
+  if (bound == 0) return;
+  for (extent q = 0; q < part.queries; ++q) {
+    const auto query = static_cast<std::uint64_t>(part.first_query + q);
+    const kernels::dropout_row row(head.dropout.seed, head.first_row + query);
+    for (extent j = 0; j < part.keys; ++j) {
+      const extent key = head.rules.key_base + part.first_key + j;
+      if (row.at(key) < bound) weights[j * column_panel + q] = 0.0f;
+    }
+  }
+}
+
+// The sink is one more logit of each row: it joins the sum and weighs no value. A row that sees no key
+// stays one.
+void add_sink(const query_tile_pass& pass, extent columns) {
+  const float sink = pass.head().sink;
+  if (sink == kernels::minus_infinity) return;
+  const tile_scratch& scratch = pass.scratch();
+  for (extent q = 0; q < pass.count(); ++q) {
+    float& row_max = scratch.max[q];
+    if (scratch.sum[q] == 0.0f) continue;
+    const float largest = sink > row_max ? sink : row_max;
+    const float shrink = std::exp(row_max - largest);
+    scratch.sum[q] = scratch.sum[q] * shrink + std::exp(sink - largest);
+    for (extent d = 0; d < columns; ++d) scratch.out[q * columns + d] *= shrink;
+    row_max = largest;
   }
 }
 
@@ -64,17 +97,21 @@ void attention_fused_tile(const query_tile_pass& pass) {
     kernels::pack_columns(head.value.data + first_key * head.value.stride, head.value.stride, keys,
                           head.value_dim, scratch.value);
     const bool non_finite = kernels::clear_non_finite(scratch.value, keys * columns);
-    pass.for_each_panel(first_key, keys, [&](const query_tile_pass::panel& part) {
-      const kernels::softmax_rows rows = scratch.rows(part.query);
-      float* out = scratch.out + part.query * columns;
-      kernels::online_softmax(scratch.scores, part.keys, rows);
-      rescale_rows(out, columns, rows.rescale);
-      // Panels of values are `keys` deep; this part begins at one of their rows.
-      const float* values = scratch.value + (part.key - first_key) * column_panel;
-      add_weighted_values(scratch.scores, part.keys, values, keys, out, columns);
-      if (non_finite) add_non_finite_values(pass, part, out, columns);
-    });
+    pass.for_each_panel(
+        first_key, keys, score_stage::biased, [&](const kernels::panel_range& part) {
+          const extent row = part.first_query - pass.first();
+          const kernels::softmax_rows rows = scratch.rows(row);
+          float* out = scratch.out + row * columns;
+          kernels::online_softmax(scratch.scores, part.keys, rows);
+          rescale_rows(out, columns, rows.rescale);
+          drop(head, part, scratch.scores);
+          // Panels of values are `keys` deep; this part begins at one of their rows.
+          const float* values = scratch.value + (part.first_key - first_key) * column_panel;
+          add_weighted_values(scratch.scores, part.keys, values, keys, out, columns);
+          if (non_finite) add_non_finite_values(pass, part, out, columns);
+        });
   });
+  add_sink(pass, columns);
 }
 
 }  // namespace qkv

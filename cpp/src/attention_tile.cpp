@@ -44,21 +44,36 @@ void query_tile_pass::pack_queries() const {
                                    head_.query.stride, count_, head_.head_dim, scratch_.query);
 }
 
-query_tile_pass::panel query_tile_pass::visible_part(extent query, extent first_key,
-                                                     extent keys) const {
-  const extent queries = std::min<extent>(column_panel, count_ - query);
-  const key_range seen = keys_of(query, query + queries);
-  // Whole row panels from the left; what that adds is masked again.
-  const extent begin = std::clamp<extent>(seen.begin - first_key, 0, keys) / row_panel * row_panel;
-  const extent end = std::clamp<extent>(seen.end - first_key, begin, keys);
-  return {query, queries, first_key + begin, end - begin};
+key_range query_tile_pass::keys_of(extent begin, extent end) const {
+  key_range seen{head_.key_len, 0};
+  for (extent query = begin; query < end; ++query) {
+    const key_range keys = head_.rules.keys_for(query);
+    if (keys.empty()) continue;
+    seen = {std::min(seen.begin, keys.begin), std::max(seen.end, keys.end)};
+  }
+  return seen;
 }
 
-void query_tile_pass::score(const panel& part, extent first_key) const {
-  kernels::score_tile(head_.head_dim, scratch_.key + (part.key - first_key) * head_.head_dim,
-                      part.keys, scratch_.query + part.query * head_.head_dim, head_.scale,
-                      scratch_.scores);
-  head_.mask.apply(scratch_.scores, first_ + part.query, part.queries, part.key, part.keys);
+kernels::panel_range query_tile_pass::visible_part(extent query, extent first_key,
+                                                   extent keys) const {
+  const extent queries = std::min<extent>(column_panel, count_ - query);
+  const key_range seen = keys_of(first_ + query, first_ + query + queries);
+  // Whole row panels from the left; what that adds is hidden again.
+  const extent begin = std::clamp<extent>(seen.begin - first_key, 0, keys) / row_panel * row_panel;
+  const extent end = std::clamp<extent>(seen.end - first_key, begin, keys);
+  return {first_ + query, queries, first_key + begin, seen.empty() ? 0 : end - begin};
+}
+
+void query_tile_pass::score(const kernels::panel_range& part, extent first_key,
+                            score_stage stage) const {
+  kernels::score_tile(head_.head_dim, scratch_.key + (part.first_key - first_key) * head_.head_dim,
+                      part.keys, scratch_.query + (part.first_query - first_) * head_.head_dim,
+                      head_.scale, scratch_.scores);
+  if (stage == score_stage::scaled) return;
+  head_.rules.cap(scratch_.scores, part.keys);
+  if (stage == score_stage::capped) return;
+  head_.rules.add_bias(scratch_.scores, part);
+  head_.rules.hide(scratch_.scores, part);
 }
 
 }  // namespace qkv

@@ -1,8 +1,8 @@
 // What the passes over one tile of queries share: the inputs of a head, scratch, panels of scores.
 #pragma once
 
-#include "kernels/mask_tile.hpp"
 #include "kernels/pack.hpp"
+#include "kernels/score_rules.hpp"
 #include "kernels/score_tile.hpp"
 #include "qkv/attention.hpp"
 #include "tile_plan.hpp"
@@ -15,12 +15,15 @@ struct head_rows {
   extent stride;
 };
 
-// One query head with the key head that it reads.
+// One query head with the key head that it reads, of one sequence.
 struct attention_head {
   head_rows query, key, value;
   extent query_len, key_len, head_dim, value_dim;
   float scale;
-  kernels::head_mask mask;
+  kernels::score_rules rules;
+  float sink;                // -Infinity: none
+  attention_dropout dropout;
+  std::uint64_t first_row;   // of query 0, counted over all batches and heads
 };
 
 // The tiles of one worker.
@@ -54,7 +57,7 @@ class query_tile_pass {
   // Runs on every key tile that some query of this tile sees, keys packed: tile(first_key, keys).
   template <typename Tile>
   void for_each_key_tile(const Tile& tile) const {
-    const key_range range = keys_of(0, count_);
+    const key_range range = keys_of(first_, first_ + count_);
     for (extent key = range.begin / key_tile * key_tile; key < range.end; key += key_tile) {
       const extent keys = std::min(key_tile, head_.key_len - key);
       kernels::pack_rows<kernels::row_panel>(head_.key.data + key * head_.key.stride,
@@ -63,21 +66,14 @@ class query_tile_pass {
     }
   }
 
-  // A panel of queries and the keys of the packed tile that some of them see.
-  struct panel {
-    extent query;    // the first, counted in the tile
-    extent queries;  // column_panel, or fewer in the last panel
-    extent key;      // the first, counted in the head
-    extent keys;
-  };
-
-  // Runs panel by panel with scratch.scores filled: body(panel).
+  // Runs panel by panel with scratch.scores filled, as far as `stage`: body(part). Queries that see no
+  // key of the tile are left out, and so are keys that none of the panel sees.
   template <typename Body>
-  void for_each_panel(extent first_key, extent keys, const Body& body) const {
+  void for_each_panel(extent first_key, extent keys, score_stage stage, const Body& body) const {
     for (extent query = 0; query < count_; query += kernels::column_panel) {
-      const panel part = visible_part(query, first_key, keys);
+      const kernels::panel_range part = visible_part(query, first_key, keys);
       if (part.keys == 0) continue;
-      score(part, first_key);
+      score(part, first_key, stage);
       body(part);
     }
   }
@@ -88,12 +84,10 @@ class query_tile_pass {
   extent count() const { return count_; }
 
  private:
-  // The union of what queries [begin, end) of the tile see; ranges move with the query, never back.
-  key_range keys_of(extent begin, extent end) const {
-    return {head_.mask.keys_for(first_ + begin).begin, head_.mask.keys_for(first_ + end - 1).end};
-  }
-  panel visible_part(extent query, extent first_key, extent keys) const;
-  void score(const panel& part, extent first_key) const;
+  // The union of what queries [begin, end) of the head see.
+  key_range keys_of(extent begin, extent end) const;
+  kernels::panel_range visible_part(extent query, extent first_key, extent keys) const;
+  void score(const kernels::panel_range& part, extent first_key, score_stage stage) const;
 
   const attention_head& head_;
   const tile_scratch& scratch_;
@@ -104,11 +98,11 @@ class query_tile_pass {
 // Fills scratch out, max and sum for the tile; no score matrix is held.
 void attention_fused_tile(const query_tile_pass& pass);
 
-// Writes rows [first, first + count) of `weights` (query_len, key_len), rows `stride` apart, from
-// the max and sum that attention_fused_tile() left.
-void attention_weights_tile(const query_tile_pass& pass, float* weights, extent stride);
+enum class weight_mode { store, add };
 
-// Writes the same rows of `scores`.
-void attention_scores_tile(const query_tile_pass& pass, float* scores, extent stride);
+// Writes the rows of the tile to `rows`, `stride` apart, as far as keys are visible; the rest stays as
+// it is. Weights need the rows' final max and sum in the scratch.
+void write_weights_tile(const query_tile_pass& pass, float* rows, extent stride, weight_mode mode);
+void write_scores_tile(const query_tile_pass& pass, score_stage stage, float* rows, extent stride);
 
 }  // namespace qkv

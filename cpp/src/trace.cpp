@@ -31,10 +31,11 @@ status project(view<const float, 2> x, const trace_weights& weights, const trace
 
 }  // namespace
 
-byte_count trace_workspace_bytes(extent embed_dim, extent head_dim, extent value_dim, int workers) {
+byte_count trace_workspace_bytes(extent length, extent embed_dim, extent head_dim, extent value_dim, int workers) {
   return std::max({linear_workspace_bytes(embed_dim, head_dim, workers),
                    linear_workspace_bytes(embed_dim, value_dim, workers),
-                   attention_workspace_bytes(head_dim, value_dim, workers)});
+                   attention_workspace_bytes(head_dim, value_dim, workers) +
+                       attention_statistics_bytes(1, 1, length)});
 }
 
 status trace_forward(view<const float, 2> x, const trace_weights& weights,
@@ -46,10 +47,14 @@ status trace_forward(view<const float, 2> x, const trace_weights& weights,
   }
   const attention_inputs inputs{as_input(outputs.query), as_input(outputs.key),
                                 as_input(outputs.value)};
-  const status scored = attention_scores(inputs, 1.0f, as_head(outputs.scores), memory, pool);
-  if (scored != status::ok) return scored;
+  attention_outputs scored;
+  scored.scores = as_head(outputs.scores);
+  const status done = attention_forward(inputs, {}, scored, memory, pool);
+  if (done != status::ok) return done;
   as_array(outputs.scaled) = as_array(outputs.scores) * options.scale;
-  const attention_outputs attended{as_head(outputs.out), as_head(outputs.weights), {}};
+  attention_outputs attended;
+  attended.out = as_head(outputs.out);
+  attended.weights = as_head(outputs.weights);
   return attention_forward(inputs, options, attended, memory, pool);
 }
 

@@ -55,11 +55,11 @@ TEST_CASE("causal is right at both alignments") {
   for (extent query_len : lengths) {
     for (extent key_len : {1, 5, 64, 130}) {
       attention_case one({1, 2, 2, query_len, key_len, 5, 3}, 6);
-      one.causal = causal_rule::top_left();
+      one.set_causal(0);
       one.check();
-      one.causal = causal_rule::bottom_right(query_len, key_len);
+      one.set_causal_bottom_right();
       one.check();
-      one.causal = causal_rule::at(-3);
+      one.set_causal(-3);
       one.check();
     }
   }
@@ -67,13 +67,13 @@ TEST_CASE("causal is right at both alignments") {
 
 TEST_CASE("causal alignments differ where the lengths do") {
   attention_case wide = mean_of_values(2, {1, 2, 3, 4, 5});
-  wide.causal = causal_rule::top_left();
+  wide.set_causal(0);
   CHECK_EQ(wide.run().out, std::vector<float>{1, 1.5});
-  wide.causal = causal_rule::bottom_right(2, 5);
+  wide.set_causal_bottom_right();
   CHECK_EQ(wide.run().out, std::vector<float>{2.5, 3});
 
   attention_case tall = mean_of_values(5, {1, 2});
-  tall.causal = causal_rule::bottom_right(5, 2);
+  tall.set_causal_bottom_right();
   CHECK_EQ(tall.run().out, std::vector<float>{0, 0, 0, 1, 1.5});
 }
 
@@ -89,7 +89,7 @@ TEST_CASE("a mask is right in every broadcast shape") {
     }
     for (extent i = 0; i < count; ++i) one.allowed.push_back(numbers.uniform() < 0.6);
     one.check();
-    one.causal = causal_rule::bottom_right(full[2], full[3]);
+    one.set_causal_bottom_right();
     one.check();
   }
 }
@@ -119,7 +119,7 @@ TEST_CASE("NaN and Infinity in a forbidden key or value leave no trace") {
   // The same bits whatever stands in the keys that causal hides, in every row that does not see
   // them.
   attention_case clean({1, 1, 1, 70, 140, 9, 9}, 9);
-  clean.causal = causal_rule::top_left();
+  clean.set_causal(0);
   attention_case dirty = clean;
   for (extent j = 40; j < 140; ++j) dirty.key[j * 9 + 3] = dirty.value[j * 9 + 8] = quiet_nan;
   const auto before = clean.run(), after = dirty.run();
@@ -173,13 +173,13 @@ TEST_CASE("a scale of 0 is 0") {
 
 TEST_CASE("the same bits for any number of threads, in a batch or alone, with extras or without") {
   attention_case batch({3, 4, 2, 257, 190, 40, 24}, 11);
-  batch.causal = causal_rule::bottom_right(257, 190);
+  batch.set_causal_bottom_right();
   const auto expected = batch.run(1);
   for (int threads : {2, 3, 8}) CHECK(batch.run(threads) == expected);
   CHECK_EQ(batch.run(1, false).out, expected.out);
 
   attention_case alone({1, 4, 2, 257, 190, 40, 24}, 0);
-  alone.causal = batch.causal;
+  alone.rules = batch.rules;
   const extent query_size = 4 * 257 * 40, key_size = 2 * 190 * 40, value_size = 2 * 190 * 24;
   alone.query.assign(&batch.query[query_size], &batch.query[2 * query_size]);
   alone.key.assign(&batch.key[key_size], &batch.key[2 * key_size]);
@@ -229,8 +229,9 @@ TEST_CASE("strides stand for layouts without a copy") {
   const view<float, 4> swapped_out{out.data(), inputs.query.shape, strides};
   thread_pool pool(1);
   scratch memory(attention_workspace_bytes(6, 6, 1));
-  REQUIRE_EQ(attention_forward(inputs, one.options(), {swapped_out, {}, {}}, memory, pool),
-             status::ok);
+  attention_outputs outputs;
+  outputs.out = swapped_out;
+  REQUIRE_EQ(attention_forward(inputs, one.options(), outputs, memory, pool), status::ok);
   for (extent i = 0; i < 11; ++i)
     CHECK_EQ(swapped_out(1, 2, i, 5), expected.out[((3 + 2) * 11 + i) * 6 + 5]);
 }

@@ -12,8 +12,12 @@ struct attention_call {
   std::vector<float> out = std::vector<float>(2 * 4 * 3 * 7, 42.0f);
   attention_inputs inputs = one.inputs();
   attention_options options = one.options();
-  attention_outputs outputs{view<float, 4>::contiguous(out.data(), {2, 4, 3, 7}), {}, {}};
+  attention_outputs outputs;
   std::size_t bytes = attention_workspace_bytes(6, 7, 1);
+
+  attention_call() {
+    outputs.out = view<float, 4>::contiguous(out.data(), {2, 4, 3, 7});
+  }
 
   status run() {
     thread_pool pool(1);

@@ -1,10 +1,14 @@
-// Scaled dot-product attention (Vaswani et al., "Attention Is All You Need", 2017, section 3.2.1):
+// Scaled dot-product attention (Vaswani et al., "Attention Is All You Need", 2017, section 3.2.1) with
+// what was added to it since. The score of a query and a key goes through, in this order:
 //
-//   scores = scale * query . key^T,  weights = softmax over the visible keys,  out = weights .
-//   value
+//   scaled = scale * query . key
+//   capped = softcap * tanh(scaled / softcap)                     where there is a softcap
+//   biased = capped + bias - slope * |position - key index|       where there are bias and ALiBi
+//   -Infinity where any mask hides the key
 //
-// computed tile by tile with a running maximum and sum (Dao et al., "FlashAttention", 2022), so
-// that no score matrix is ever held.
+// then weights = exp(biased) / (sum of exp(biased) over the row + exp(sink)), dropout, and
+// out = weights . value. It is computed tile by tile with a running maximum and sum (Dao et al.,
+// "FlashAttention", 2022), so that no score matrix is ever held.
 #pragma once
 
 #include "qkv/mask.hpp"
@@ -22,11 +26,40 @@ struct attention_inputs {
   view<const float, 4> value;  // (batch, num_kv_heads, key_len, value_dim)
 };
 
+// Sequences packed one after another along the query and key axes, each seeing only itself. Offsets
+// have count + 1 entries that rise from 0 to the axis' length.
+struct packed_sequences {
+  extent count = 0;  // 0: not packed
+  const std::int32_t* query_offsets = nullptr;
+  const std::int32_t* key_offsets = nullptr;
+};
+
+// Weights are set to 0 with this probability and the others divided by 1 - probability (Srivastava et
+// al., 2014). Which ones depends on the seed, the batch, head, query and key alone.
+struct attention_dropout {
+  float probability = 0.0f;
+  std::uint64_t seed = 0;
+};
+
 struct attention_options {
   // Multiplies query . key; see default_scale(). Must be finite; 0 is 0.
   float scale = 1.0f;
+  // 0: none.
+  float softcap = 0.0f;
+  // Added to the scores, (batch, num_heads, query_len, key_len); -Infinity forbids; strides of 0
+  // broadcast. May be empty.
+  view<const float, 4> bias;
+  // num_heads slopes (Press et al., "Train Short, Test Long", 2022), or null.
+  const float* alibi_slopes = nullptr;
+  // num_heads logits that take part in each row's sum but weigh no value, or null.
+  const float* sinks = nullptr;
   attention_mask mask;
+  packed_sequences sequences;
+  attention_dropout dropout;
 };
+
+// How far a score has come.
+enum class score_stage { scaled, capped, biased };
 
 // A score of -Infinity hides its key as a mask does, wherever it comes from. Weights are applied
 // before they are divided by their sum, so a row's values may not sum to more than a float holds.
@@ -34,25 +67,31 @@ struct attention_options {
 // Empty views are not computed. Asking for more never changes a bit of `out`.
 struct attention_outputs {
   view<float, 4> out;          // (batch, num_heads, query_len, value_dim); rows that see no key: 0
-  view<float, 4> weights;      // (batch, num_heads, query_len, key_len); such rows: 0
-  view<float, 3> log_sum_exp;  // (batch, num_heads, query_len), natural log; such rows: -Infinity
+  view<float, 3> log_sum_exp;  // (batch, num_heads, query_len), natural log, sink included; such
+                               // rows: -Infinity
+  // Before dropout; rows that see no key: 0. (batch, heads, queries, key_len), where heads and queries
+  // are those chosen below.
+  view<float, 4> weights;
+  view<const std::int32_t, 1> weight_heads;    // empty: all
+  view<const std::int32_t, 1> weight_queries;  // empty: all
+  view<float, 3> mean_weights;  // over the heads: (batch, query_len, key_len)
+  // (batch, num_heads, query_len, key_len); biased: -Infinity where the key is hidden.
+  view<float, 4> scores;
+  score_stage stage = score_stage::scaled;
 };
 
 // 1 / sqrt(head_dim), the paper's scale; 1 where there are no dimensions.
 float default_scale(extent head_dim);
 
-// Independent of all lengths: tiles of a fixed size for each worker.
+// Tiles of a fixed size for each worker, independent of all lengths; and with weights the statistics
+// of batch * num_heads * query_len rows.
 byte_count attention_workspace_bytes(extent head_dim, extent value_dim, int workers);
+byte_count attention_statistics_bytes(extent batch, extent num_heads, extent query_len);
 
-// num_heads is a multiple of num_kv_heads; query head h reads key head h / (num_heads /
-// num_kv_heads). Errors: shape_mismatch, invalid_argument (scale, strides), out_of_memory (a
-// workspace smaller than attention_workspace_bytes()). On an error nothing is written.
+// num_heads is a multiple of num_kv_heads; query head h reads key head h / (num_heads / num_kv_heads).
+// Errors: shape_mismatch, invalid_argument (scale, softcap, dropout, strides, offsets, selections),
+// out_of_memory (a workspace too small). On an error nothing is written.
 status attention_forward(const attention_inputs& inputs, const attention_options& options,
                          const attention_outputs& outputs, workspace memory, thread_pool& pool);
-
-// scores = scale * query . key^T for every pair, masked or not: (batch, num_heads, query_len,
-// key_len). The same bits as attention_forward() computes inside. Value is not read.
-status attention_scores(const attention_inputs& inputs, float scale, const view<float, 4>& scores,
-                        workspace memory, thread_pool& pool);
 
 }  // namespace qkv

@@ -1,45 +1,55 @@
-// Which keys a query may see.
+// Which keys a query may see, by position and by a boolean mask.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "qkv/view.hpp"
 
 namespace qkv {
 
-// Query i sees key j only where j <= i + offset. Libraries mean two different things by "causal"
-// where the lengths differ, so the alignment is always named.
-struct causal_rule {
-  bool enabled = false;
-  extent offset = 0;
-
-  // The first query is lined up with the first key.
-  static causal_rule top_left() { return {true, 0}; }
-  // The last query is lined up with the last key: with more queries than keys the first see
-  // nothing.
-  static causal_rule bottom_right(extent query_len, extent key_len) {
-    return {true, key_len - query_len};
-  }
-  static causal_rule at(extent offset) { return {true, offset}; }
-};
-
 // Keys begin <= j < end.
 struct key_range {
   extent begin;
   extent end;
+
+  bool empty() const { return begin >= end; }
 };
 
-// All rules at once: a key is visible where every rule allows it.
+// How many keys a query may see to one side of its own position.
+inline constexpr extent unlimited = std::numeric_limits<extent>::max();
+
+// Everything that hides keys; a key is visible where every rule allows it.
+//
+// Causal and window count from a query's position among the keys, which is its index plus an offset.
+// Libraries mean two different things by "causal" where the lengths differ: offset 0 lines the first
+// query up with the first key ("top-left"), key_len - query_len the last with the last
+// ("bottom-right").
 struct attention_mask {
-  causal_rule causal;
+  bool causal = false;
+  extent window_left = unlimited;   // keys before the query's own position
+  extent window_right = unlimited;  // keys after it
+  // One offset for each batch (or for each packed sequence), or null: query_offset for all.
+  const std::int32_t* query_offsets = nullptr;
+  extent query_offset = 0;
+  // Valid keys of each batch, or null: all.
+  const std::int32_t* key_lengths = nullptr;
   // (batch, num_heads, query_len, key_len), 0 forbids; strides of 0 broadcast. May be empty.
   view<const std::uint8_t, 4> allowed;
 
-  // The keys that `query` may see by the rules that are ranges; `allowed` may forbid some of them.
-  key_range keys_for(extent query, extent key_len) const {
-    if (!causal.enabled) return {0, key_len};
-    return {0, std::clamp<extent>(query + causal.offset + 1, 0, key_len)};
+  // The position among the keys of query 0 of a batch or packed sequence.
+  extent offset_of(extent sequence) const {
+    return query_offsets != nullptr ? query_offsets[sequence] : query_offset;
+  }
+
+  // The keys, of key_len, that a query at `position` may see by causal and window.
+  key_range keys_at(extent position, extent key_len) const {
+    const extent right = causal ? std::min<extent>(window_right, 0) : window_right;
+    // Nothing is added to a limit that is none, so nothing overflows.
+    const extent begin = window_left == unlimited ? 0 : position - window_left;
+    const extent end = right == unlimited ? key_len : position + right + 1;
+    return {std::clamp<extent>(begin, 0, key_len), std::clamp<extent>(end, 0, key_len)};
   }
 };
 

@@ -53,13 +53,37 @@ struct attention_result {
   std::vector<T> log_sum_exp;  // (batch, num_heads, query_len)
 };
 
-// query: (batch, num_heads, query_len, head_dim), key and value: (batch, num_kv_heads, key_len,
-// dim). visible(batch, head, query, key) says which keys count.
+// What happens to a score on its way, as functions of (batch, head, query, key); see qkv/attention.hpp.
+template <typename T>
+struct attention_rules {
+  using at = std::function<T(extent, extent, extent, extent)>;
+  using test = std::function<bool(extent, extent, extent, extent)>;
+  T scale = 1;
+  T softcap = 0;                          // 0: none
+  at added;                               // bias and ALiBi; empty: nothing
+  test visible;                           // empty: everything
+  std::function<T(extent)> sink;          // of a head; empty: none
+  test dropped;                           // empty: nothing
+  T kept = 1;                             // 1 - dropout probability
+
+  T score(T product, extent b, extent h, extent i, extent j) const {
+    const T minus_infinity = -std::numeric_limits<T>::infinity();
+    if (visible && !visible(b, h, i, j)) return minus_infinity;
+    T score = product * scale;
+    if (softcap != 0) score = softcap * std::tanh(score / softcap);
+    if (!added) return score;
+    const T more = added(b, h, i, j);
+    return more == minus_infinity ? more : score + more;
+  }
+};
+
+// query: (batch, num_heads, query_len, head_dim), key and value: (batch, num_kv_heads, key_len, dim).
 template <typename T>
 attention_result<T> attention(const std::vector<T>& query, const std::vector<T>& key,
-                              const std::vector<T>& value, const attention_sizes& sizes, T scale,
-                              const std::function<bool(extent, extent, extent, extent)>& visible) {
+                              const std::vector<T>& value, const attention_sizes& sizes,
+                              const attention_rules<T>& rules) {
   const auto& [batch, num_heads, num_kv_heads, query_len, key_len, head_dim, value_dim] = sizes;
+  const T minus_infinity = -std::numeric_limits<T>::infinity();
   attention_result<T> result;
   result.out.assign(batch * num_heads * query_len * value_dim, 0);
   result.weights.assign(batch * num_heads * query_len * key_len, 0);
@@ -72,17 +96,25 @@ attention_result<T> attention(const std::vector<T>& query, const std::vector<T>&
       for (extent i = 0; i < query_len; ++i) {
         const extent row = (b * num_heads + h) * query_len + i;
         const T* q = query.data() + row * head_dim;
-        T* weights = result.weights.data() + row * key_len;
+        // The sink is one more score, at the end of the row.
+        std::vector<T> scores(key_len + 1, minus_infinity);
+        bool nothing_seen = true;
+        for (extent j = 0; j < key_len; ++j) {
+          T product = 0;
+          for (extent d = 0; d < head_dim; ++d) product += q[d] * k[j * head_dim + d];
+          scores[j] = rules.score(product, b, h, i, j);
+          if (scores[j] != minus_infinity) nothing_seen = false;
+        }
+        if (rules.sink && !nothing_seen) scores[key_len] = rules.sink(h);
+        std::vector<T> weights = scores;
+        result.log_sum_exp[row] = softmax_row(weights.data(), key_len + 1);
+        std::copy_n(weights.begin(), key_len, result.weights.begin() + row * key_len);
         T* out = result.out.data() + row * value_dim;
         for (extent j = 0; j < key_len; ++j) {
-          T score = 0;
-          for (extent d = 0; d < head_dim; ++d) score += q[d] * k[j * head_dim + d];
-          weights[j] = visible(b, h, i, j) ? score * scale : -std::numeric_limits<T>::infinity();
-        }
-        result.log_sum_exp[row] = softmax_row(weights, key_len);
-        for (extent j = 0; j < key_len; ++j) {
-          if (!visible(b, h, i, j)) continue;
-          for (extent d = 0; d < value_dim; ++d) out[d] += weights[j] * v[j * value_dim + d];
+          if (scores[j] == minus_infinity) continue;
+          const bool dropped = rules.dropped && rules.dropped(b, h, i, j);
+          const T weight = dropped ? 0 : weights[j] / rules.kept;
+          for (extent d = 0; d < value_dim; ++d) out[d] += weight * v[j * value_dim + d];
         }
       }
     }

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "kernels/dropout.hpp"
 #include "qkv/qkv.hpp"
 #include "qkv/reference.hpp"
 #include "support/near.hpp"
@@ -29,7 +30,7 @@ using reference::attention_sizes;
 struct attention_case {
   attention_sizes sizes;
   std::vector<float> query, key, value;
-  causal_rule causal;
+  attention_options rules;         // all but the scale and the mask below
   std::vector<std::uint8_t> allowed;             // empty, or one byte for each of mask_shape
   std::array<extent, 4> mask_shape{1, 1, 1, 1};  // 1 = broadcast
   float scale;
@@ -44,6 +45,13 @@ struct attention_case {
     value = numbers.floats(sizes.batch * sizes.num_kv_heads * sizes.key_len * sizes.value_dim);
   }
 
+  // Query i sees key j only where j <= i + offset.
+  void set_causal(extent offset) {
+    rules.mask.causal = true;
+    rules.mask.query_offset = offset;
+  }
+  void set_causal_bottom_right() { set_causal(sizes.key_len - sizes.query_len); }
+
   attention_inputs inputs() const {
     const auto& [batch, num_heads, num_kv_heads, query_len, key_len, head_dim, value_dim] = sizes;
     return {
@@ -57,7 +65,8 @@ struct attention_case {
   }
 
   attention_options options() const {
-    attention_options result{scale, {causal, {}}};
+    attention_options result = rules;
+    result.scale = scale;
     if (allowed.empty()) return result;
     auto mask = view<const std::uint8_t, 4>::contiguous(allowed.data(), mask_shape);
     for (int axis = 0; axis < 4; ++axis) {
@@ -87,21 +96,66 @@ struct attention_case {
           view<float, 3>::contiguous(made.log_sum_exp.data(), {batch, num_heads, query_len});
     }
     thread_pool pool(threads);
-    scratch memory(attention_workspace_bytes(head_dim, value_dim, pool.size()));
+    scratch memory(attention_workspace_bytes(head_dim, value_dim, pool.size()) +
+                   attention_statistics_bytes(batch, num_heads, query_len));
     REQUIRE_EQ(attention_forward(inputs(), options(), outputs, memory, pool), status::ok);
     return made;
   }
 
+  // Packed sequences by their first definition: the sequence that an index of an axis lies in.
+  static extent sequence_at(const std::int32_t* offsets, extent count, extent at) {
+    extent sequence = 0;
+    while (sequence + 1 < count && offsets[sequence + 1] <= at) ++sequence;
+    return sequence;
+  }
+
+  // Where query i and key j of a batch stand: in which sequence, and at which of its positions.
+  struct standing {
+    bool together;
+    extent position, key;
+  };
+  standing stand(extent batch, extent i, extent j) const {
+    const packed_sequences& packs = rules.sequences;
+    if (packs.count == 0) return {true, i + rules.mask.offset_of(batch), j};
+    const extent mine = sequence_at(packs.query_offsets, packs.count, i);
+    const extent its = sequence_at(packs.key_offsets, packs.count, j);
+    return {mine == its, i - packs.query_offsets[mine] + rules.mask.offset_of(mine),
+            j - packs.key_offsets[its]};
+  }
+
+  bool visible(extent b, extent h, extent i, extent j) const {
+    const attention_options all = options();
+    const attention_mask& mask = all.mask;
+    const standing at = stand(b, i, j);
+    if (!at.together || (mask.causal && at.key > at.position)) return false;
+    if (mask.window_left != unlimited && at.key < at.position - mask.window_left) return false;
+    if (mask.window_right != unlimited && at.key > at.position + mask.window_right) return false;
+    if (mask.key_lengths != nullptr && j >= mask.key_lengths[b]) return false;
+    return !mask.allowed || mask.allowed(b, h, i, j) != 0;
+  }
+
   template <typename T>
   reference::attention_result<T> reference() const {
-    const attention_mask mask = options().mask;
-    const auto visible = [&](extent b, extent h, extent i, extent j) {
-      const key_range keys = mask.keys_for(i, sizes.key_len);
-      return j >= keys.begin && j < keys.end && (!mask.allowed || mask.allowed(b, h, i, j) != 0);
+    const attention_options all = options();
+    reference::attention_rules<T> plain;
+    plain.scale = static_cast<T>(scale);
+    plain.softcap = static_cast<T>(all.softcap);
+    plain.visible = [&](auto... at) { return visible(at...); };
+    plain.added = [&](extent b, extent h, extent i, extent j) {
+      T sum = all.bias ? static_cast<T>(all.bias(b, h, i, j)) : 0;
+      if (all.alibi_slopes == nullptr) return sum;
+      const standing at = stand(b, i, j);
+      return sum - static_cast<T>(all.alibi_slopes[h]) * static_cast<T>(std::abs(at.position - at.key));
     };
+    if (all.sinks != nullptr) plain.sink = [&](extent h) { return static_cast<T>(all.sinks[h]); };
+    plain.dropped = [&](extent b, extent h, extent i, extent j) {
+      const auto row = static_cast<std::uint64_t>((b * sizes.num_heads + h) * sizes.query_len + i);
+      return kernels::dropout_row(all.dropout.seed, row).at(j) <
+             kernels::dropout_bound(all.dropout.probability);
+    };
+    plain.kept = 1 - static_cast<T>(all.dropout.probability);
     return reference::attention<T>({query.begin(), query.end()}, {key.begin(), key.end()},
-                                   {value.begin(), value.end()}, sizes, static_cast<T>(scale),
-                                   visible);
+                                   {value.begin(), value.end()}, sizes, plain);
   }
 
   void check() const {

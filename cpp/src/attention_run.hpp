@@ -1,0 +1,44 @@
+// One call of attention_forward(), pass by pass.
+#pragma once
+
+#include "attention_plan.hpp"
+
+namespace qkv {
+
+class attention_run {
+ public:
+  attention_run(const attention_inputs& inputs, const attention_options& options,
+                const attention_outputs& outputs, thread_pool& pool)
+      : plan_(inputs, options), options_(options), outputs_(outputs), pool_(pool) {}
+
+  // False where the workspace does not reach.
+  bool take(workspace& memory);
+
+  // Output, log_sum_exp, and the statistics that the passes over weights start from.
+  void forward();
+
+  // Scores are computed again by the same kernel: asking for these costs time, but never changes a bit
+  // of the output.
+  void write_weights();
+  void write_mean_weights();
+  void write_scores();
+
+ private:
+  tile_scratch scratch(int worker) const;
+  // The row of query `first` of a sequence, counted over all batches and heads.
+  extent row_of(const attention_sequence& part, extent head, extent first) const;
+  void finish_rows(const query_tile_pass& pass, const attention_sequence& part, extent head);
+  void recall_statistics(const query_tile_pass& pass, extent first_row) const;
+
+  attention_plan plan_;
+  const attention_options& options_;
+  const attention_outputs& outputs_;
+  thread_pool& pool_;
+  float* scratch_memory_ = nullptr;
+  extent worker_floats_ = 0;
+  // (batch, num_heads, query_len), where weights are wanted.
+  float* row_max_ = nullptr;
+  float* row_sum_ = nullptr;
+};
+
+}  // namespace qkv
