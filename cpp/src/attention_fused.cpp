@@ -35,8 +35,8 @@ void add_weighted_values(const float* weights, extent keys, const float* values,
 }
 
 // Values that are not finite were packed as 0. They count only where they are visible.
-void add_non_finite_values(const query_tile_pass& pass, const kernels::panel_range& part, float* out,
-                           extent columns) {
+void add_non_finite_values(const query_tile_pass& pass, const kernels::panel_range& part,
+                           float* out, extent columns) {
   const attention_head& head = pass.head();
   for (extent j = 0; j < part.keys; ++j) {
     const extent key = part.first_key + j;
@@ -65,8 +65,8 @@ void drop(const attention_head& head, const kernels::panel_range& part, float* w
   }
 }
 
-// The sink is one more logit of each row: it joins the sum and weighs no value. A row that sees no key
-// stays one.
+// The sink is one more logit of each row: it joins the sum and weighs no value. A row that sees no
+// key stays one.
 void add_sink(const query_tile_pass& pass, extent columns) {
   const float sink = pass.head().sink;
   if (sink == kernels::minus_infinity) return;

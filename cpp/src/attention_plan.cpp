@@ -28,21 +28,20 @@ attention_sequence attention_plan::sequence_of(extent batch, extent query) const
 attention_head attention_plan::head(const attention_sequence& part, extent head) const {
   const extent kv_head = head / sizes_.heads_per_kv_head;
   const extent row = (part.batch * sizes_.num_heads + head) * sizes_.query_len + part.query_begin;
-  return {
-      {inputs_.query.at(part.batch, head, part.query_begin), inputs_.query.strides[2]},
-      {inputs_.key.at(part.batch, kv_head, part.key_begin), inputs_.key.strides[2]},
-      {inputs_.value.at(part.batch, kv_head, part.key_begin), inputs_.value.strides[2]},
-      part.query_end - part.query_begin,
-      part.key_end - part.key_begin,
-      sizes_.head_dim,
-      sizes_.value_dim,
-      options_.scale,
-      {options_.mask, options_.bias, options_.softcap,
-       options_.alibi_slopes != nullptr ? options_.alibi_slopes[head] : 0.0f, part.batch, head,
-       part.query_begin, part.key_begin, part.key_end - part.key_begin, part.query_offset},
-      options_.sinks != nullptr ? options_.sinks[head] : kernels::minus_infinity,
-      options_.dropout,
-      static_cast<std::uint64_t>(row)};
+  return {{inputs_.query.at(part.batch, head, part.query_begin), inputs_.query.strides[2]},
+          {inputs_.key.at(part.batch, kv_head, part.key_begin), inputs_.key.strides[2]},
+          {inputs_.value.at(part.batch, kv_head, part.key_begin), inputs_.value.strides[2]},
+          part.query_end - part.query_begin,
+          part.key_end - part.key_begin,
+          sizes_.head_dim,
+          sizes_.value_dim,
+          options_.scale,
+          {options_.mask, options_.bias, options_.softcap,
+           options_.alibi_slopes != nullptr ? options_.alibi_slopes[head] : 0.0f, part.batch, head,
+           part.query_begin, part.key_begin, part.key_end - part.key_begin, part.query_offset},
+          options_.sinks != nullptr ? options_.sinks[head] : kernels::minus_infinity,
+          options_.dropout,
+          static_cast<std::uint64_t>(row)};
 }
 
 }  // namespace qkv

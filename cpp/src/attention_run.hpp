@@ -17,8 +17,8 @@ class attention_run {
   // Output, log_sum_exp, and the statistics that the passes over weights start from.
   void forward();
 
-  // Scores are computed again by the same kernel: asking for these costs time, but never changes a bit
-  // of the output.
+  // Scores are computed again by the same kernel: asking for these costs time, but never changes a
+  // bit of the output.
   void write_weights();
   void write_mean_weights();
   void write_scores();

@@ -21,9 +21,9 @@ struct attention_head {
   extent query_len, key_len, head_dim, value_dim;
   float scale;
   kernels::score_rules rules;
-  float sink;                // -Infinity: none
+  float sink;  // -Infinity: none
   attention_dropout dropout;
-  std::uint64_t first_row;   // of query 0, counted over all batches and heads
+  std::uint64_t first_row;  // of query 0, counted over all batches and heads
 };
 
 // The tiles of one worker.
@@ -66,8 +66,8 @@ class query_tile_pass {
     }
   }
 
-  // Runs panel by panel with scratch.scores filled, as far as `stage`: body(part). Queries that see no
-  // key of the tile are left out, and so are keys that none of the panel sees.
+  // Runs panel by panel with scratch.scores filled, as far as `stage`: body(part). Queries that see
+  // no key of the tile are left out, and so are keys that none of the panel sees.
   template <typename Body>
   void for_each_panel(extent first_key, extent keys, score_stage stage, const Body& body) const {
     for (extent query = 0; query < count_; query += kernels::column_panel) {
@@ -100,8 +100,8 @@ void attention_fused_tile(const query_tile_pass& pass);
 
 enum class weight_mode { store, add };
 
-// Writes the rows of the tile to `rows`, `stride` apart, as far as keys are visible; the rest stays as
-// it is. Weights need the rows' final max and sum in the scratch.
+// Writes the rows of the tile to `rows`, `stride` apart, as far as keys are visible; the rest stays
+// as it is. Weights need the rows' final max and sum in the scratch.
 void write_weights_tile(const query_tile_pass& pass, float* rows, extent stride, weight_mode mode);
 void write_scores_tile(const query_tile_pass& pass, score_stage stage, float* rows, extent stride);
 

@@ -1,7 +1,8 @@
 // What attention_forward() refuses.
+#include "attention_validate.hpp"
+
 #include <cmath>
 
-#include "attention_validate.hpp"
 #include "contiguous.hpp"
 
 namespace qkv {
@@ -66,11 +67,11 @@ bool rules_are_valid(const attention_inputs& inputs, const attention_options& op
 status validate_attention(const attention_inputs& inputs, const attention_options& options,
                           const attention_outputs& outputs) {
   if (!shapes_fit(inputs, options, outputs)) return status::shape_mismatch;
-  const bool contiguous =
-      rows_are_contiguous(inputs.query) && rows_are_contiguous(inputs.key) &&
-      rows_are_contiguous(inputs.value) && rows_are_contiguous(outputs.out) &&
-      rows_are_contiguous(outputs.weights) && rows_are_contiguous(outputs.mean_weights) &&
-      rows_are_contiguous(outputs.scores);
+  const bool contiguous = rows_are_contiguous(inputs.query) && rows_are_contiguous(inputs.key) &&
+                          rows_are_contiguous(inputs.value) && rows_are_contiguous(outputs.out) &&
+                          rows_are_contiguous(outputs.weights) &&
+                          rows_are_contiguous(outputs.mean_weights) &&
+                          rows_are_contiguous(outputs.scores);
   const bool valid = contiguous && rules_are_valid(inputs, options) &&
                      within(outputs.weight_heads, inputs.query.shape[1]) &&
                      within(outputs.weight_queries, inputs.query.shape[2]);

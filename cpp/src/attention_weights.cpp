@@ -1,5 +1,6 @@
 // Writes weights or scores, after the fused pass: scores are computed again by the same kernel, and
-// weights need no more than the row statistics. Asking for them costs time, but never changes `out`.
+// weights need no more than the row statistics. Asking for them costs time, but never changes
+// `out`.
 #include "attention_tile.hpp"
 
 namespace qkv {
@@ -27,12 +28,12 @@ void write_panels(const query_tile_pass& pass, score_stage stage, weight_mode mo
 
 }  // namespace
 
-void write_weights_tile(const query_tile_pass& pass, float* rows, extent stride,
-                        weight_mode mode) {
-  write_panels(pass, score_stage::biased, mode, rows, stride, [&](const kernels::panel_range& part) {
-    kernels::finished_weights(pass.scratch().scores, part.keys,
-                              pass.scratch().rows(part.first_query - pass.first()));
-  });
+void write_weights_tile(const query_tile_pass& pass, float* rows, extent stride, weight_mode mode) {
+  write_panels(pass, score_stage::biased, mode, rows, stride,
+               [&](const kernels::panel_range& part) {
+                 kernels::finished_weights(pass.scratch().scores, part.keys,
+                                           pass.scratch().rows(part.first_query - pass.first()));
+               });
 }
 
 void write_scores_tile(const query_tile_pass& pass, score_stage stage, float* rows, extent stride) {

@@ -31,7 +31,8 @@ status project(view<const float, 2> x, const trace_weights& weights, const trace
 
 }  // namespace
 
-byte_count trace_workspace_bytes(extent length, extent embed_dim, extent head_dim, extent value_dim, int workers) {
+byte_count trace_workspace_bytes(extent length, extent embed_dim, extent head_dim, extent value_dim,
+                                 int workers) {
   return std::max({linear_workspace_bytes(embed_dim, head_dim, workers),
                    linear_workspace_bytes(embed_dim, value_dim, workers),
                    attention_workspace_bytes(head_dim, value_dim, workers) +

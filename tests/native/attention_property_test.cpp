@@ -13,7 +13,7 @@ struct random_case : attention_case {
 
   static attention_sizes sizes_from(number_source& numbers) {
     const extent kv_heads = 1 + numbers.below(3), group = 1 + numbers.below(3);
-    return {1 + numbers.below(3), kv_heads * group,          kv_heads,
+    return {1 + numbers.below(3),  kv_heads * group,       kv_heads,
             1 + numbers.below(90), 1 + numbers.below(160), 1 + numbers.below(24),
             1 + numbers.below(24)};
   }
@@ -97,7 +97,9 @@ struct random_case : attention_case {
 
 }  // namespace
 
-TEST_CASE("random shapes and options: right, the same bits for any threads and extras, rows that sum to 1") {
+TEST_CASE(
+    "random shapes and options: right, the same bits for any threads and extras, rows that sum to "
+    "1") {
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     const random_case one(seed);
     CAPTURE(seed);

@@ -15,9 +15,7 @@ struct attention_call {
   attention_outputs outputs;
   std::size_t bytes = attention_workspace_bytes(6, 7, 1);
 
-  attention_call() {
-    outputs.out = view<float, 4>::contiguous(out.data(), {2, 4, 3, 7});
-  }
+  attention_call() { outputs.out = view<float, 4>::contiguous(out.data(), {2, 4, 3, 7}); }
 
   status run() {
     thread_pool pool(1);

@@ -1,5 +1,5 @@
-// Scaled dot-product attention (Vaswani et al., "Attention Is All You Need", 2017, section 3.2.1) with
-// what was added to it since. The score of a query and a key goes through, in this order:
+// Scaled dot-product attention (Vaswani et al., "Attention Is All You Need", 2017, section 3.2.1)
+// with what was added to it since. The score of a query and a key goes through, in this order:
 //
 //   scaled = scale * query . key
 //   capped = softcap * tanh(scaled / softcap)                     where there is a softcap
@@ -34,8 +34,8 @@ struct packed_sequences {
   const std::int32_t* key_offsets = nullptr;
 };
 
-// Weights are set to 0 with this probability and the others divided by 1 - probability (Srivastava et
-// al., 2014). Which ones depends on the seed, the batch, head, query and key alone.
+// Weights are set to 0 with this probability and the others divided by 1 - probability (Srivastava
+// et al., 2014). Which ones depends on the seed, the batch, head, query and key alone.
 struct attention_dropout {
   float probability = 0.0f;
   std::uint64_t seed = 0;
@@ -69,12 +69,12 @@ struct attention_outputs {
   view<float, 4> out;          // (batch, num_heads, query_len, value_dim); rows that see no key: 0
   view<float, 3> log_sum_exp;  // (batch, num_heads, query_len), natural log, sink included; such
                                // rows: -Infinity
-  // Before dropout; rows that see no key: 0. (batch, heads, queries, key_len), where heads and queries
-  // are those chosen below.
+  // Before dropout; rows that see no key: 0. (batch, heads, queries, key_len), where heads and
+  // queries are those chosen below.
   view<float, 4> weights;
   view<const std::int32_t, 1> weight_heads;    // empty: all
   view<const std::int32_t, 1> weight_queries;  // empty: all
-  view<float, 3> mean_weights;  // over the heads: (batch, query_len, key_len)
+  view<float, 3> mean_weights;                 // over the heads: (batch, query_len, key_len)
   // (batch, num_heads, query_len, key_len); biased: -Infinity where the key is hidden.
   view<float, 4> scores;
   score_stage stage = score_stage::scaled;
@@ -83,14 +83,14 @@ struct attention_outputs {
 // 1 / sqrt(head_dim), the paper's scale; 1 where there are no dimensions.
 float default_scale(extent head_dim);
 
-// Tiles of a fixed size for each worker, independent of all lengths; and with weights the statistics
-// of batch * num_heads * query_len rows.
+// Tiles of a fixed size for each worker, independent of all lengths; and with weights the
+// statistics of batch * num_heads * query_len rows.
 byte_count attention_workspace_bytes(extent head_dim, extent value_dim, int workers);
 byte_count attention_statistics_bytes(extent batch, extent num_heads, extent query_len);
 
-// num_heads is a multiple of num_kv_heads; query head h reads key head h / (num_heads / num_kv_heads).
-// Errors: shape_mismatch, invalid_argument (scale, softcap, dropout, strides, offsets, selections),
-// out_of_memory (a workspace too small). On an error nothing is written.
+// num_heads is a multiple of num_kv_heads; query head h reads key head h / (num_heads /
+// num_kv_heads). Errors: shape_mismatch, invalid_argument (scale, softcap, dropout, strides,
+// offsets, selections), out_of_memory (a workspace too small). On an error nothing is written.
 status attention_forward(const attention_inputs& inputs, const attention_options& options,
                          const attention_outputs& outputs, workspace memory, thread_pool& pool);
 

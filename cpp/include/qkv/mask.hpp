@@ -22,9 +22,9 @@ inline constexpr extent unlimited = std::numeric_limits<extent>::max();
 
 // Everything that hides keys; a key is visible where every rule allows it.
 //
-// Causal and window count from a query's position among the keys, which is its index plus an offset.
-// Libraries mean two different things by "causal" where the lengths differ: offset 0 lines the first
-// query up with the first key ("top-left"), key_len - query_len the last with the last
+// Causal and window count from a query's position among the keys, which is its index plus an
+// offset. Libraries mean two different things by "causal" where the lengths differ: offset 0 lines
+// the first query up with the first key ("top-left"), key_len - query_len the last with the last
 // ("bottom-right").
 struct attention_mask {
   bool causal = false;

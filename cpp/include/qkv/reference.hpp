@@ -53,31 +53,36 @@ struct attention_result {
   std::vector<T> log_sum_exp;  // (batch, num_heads, query_len)
 };
 
-// What happens to a score on its way, as functions of (batch, head, query, key); see qkv/attention.hpp.
+// What happens to a score on its way, as functions of (batch, head, query, key); see
+// qkv/attention.hpp.
 template <typename T>
 struct attention_rules {
   using at = std::function<T(extent, extent, extent, extent)>;
   using test = std::function<bool(extent, extent, extent, extent)>;
   T scale = 1;
-  T softcap = 0;                          // 0: none
-  at added;                               // bias and ALiBi; empty: nothing
-  test visible;                           // empty: everything
-  std::function<T(extent)> sink;          // of a head; empty: none
-  test dropped;                           // empty: nothing
-  T kept = 1;                             // 1 - dropout probability
+  T softcap = 0;                  // 0: none
+  at bias;   // empty: nothing
+  at alibi;  // slope * distance; empty: nothing
+  test visible;                   // empty: everything
+  std::function<T(extent)> sink;  // of a head; empty: none
+  test dropped;                   // empty: nothing
+  T kept = 1;                     // 1 - dropout probability
 
   T score(T product, extent b, extent h, extent i, extent j) const {
     const T minus_infinity = -std::numeric_limits<T>::infinity();
     if (visible && !visible(b, h, i, j)) return minus_infinity;
     T score = product * scale;
     if (softcap != 0) score = softcap * std::tanh(score / softcap);
-    if (!added) return score;
-    const T more = added(b, h, i, j);
-    return more == minus_infinity ? more : score + more;
+    if (bias) {
+      const T more = bias(b, h, i, j);
+      score = more == minus_infinity ? more : score + more;
+    }
+    return alibi ? score - alibi(b, h, i, j) : score;
   }
 };
 
-// query: (batch, num_heads, query_len, head_dim), key and value: (batch, num_kv_heads, key_len, dim).
+// query: (batch, num_heads, query_len, head_dim), key and value: (batch, num_kv_heads, key_len,
+// dim).
 template <typename T>
 attention_result<T> attention(const std::vector<T>& query, const std::vector<T>& key,
                               const std::vector<T>& value, const attention_sizes& sizes,

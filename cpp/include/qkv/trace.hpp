@@ -23,7 +23,8 @@ struct trace_outputs {
   view<float, 2> out;      // 5. mix: weights . value, (length, value_dim)
 };
 
-byte_count trace_workspace_bytes(extent length, extent embed_dim, extent head_dim, extent value_dim, int workers);
+byte_count trace_workspace_bytes(extent length, extent embed_dim, extent head_dim, extent value_dim,
+                                 int workers);
 
 // Errors: as linear_forward() and attention_forward(); the steps before the one that was refused
 // are written.

@@ -1,4 +1,5 @@
-// Which weights are dropped: a hash of seed, row and key, so that nobody's share of the work matters.
+// Which weights are dropped: a hash of seed, row and key, so that nobody's share of the work
+// matters.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,9 @@ struct dropout_row {
   }
 
   // Uniform in [0, 2^32).
-  std::uint32_t at(extent key) const { return mix32(mix32(low ^ static_cast<std::uint32_t>(key)) + high); }
+  std::uint32_t at(extent key) const {
+    return mix32(mix32(low ^ static_cast<std::uint32_t>(key)) + high);
+  }
 };
 
 // p as a bound on dropout_row::at(): below it is dropped. 0 drops nothing.

@@ -1,4 +1,5 @@
-// What becomes of a panel of scaled scores [key][query] before the softmax: soft cap, bias, ALiBi, masks.
+// What becomes of a panel of scaled scores [key][query] before the softmax: soft cap, bias, ALiBi,
+// masks.
 #pragma once
 
 #include <cmath>
@@ -16,8 +17,8 @@ struct panel_range {
   extent keys;
 };
 
-// All rules cut down to one head and one sequence. Queries and keys are counted from the beginning of
-// the sequence, which lies at query_base and key_base on the axes that mask and bias span.
+// All rules cut down to one head and one sequence. Queries and keys are counted from the beginning
+// of the sequence, which lies at query_base and key_base on the axes that mask and bias span.
 struct score_rules {
   const attention_mask& mask;
   const view<const float, 4>& bias;
@@ -70,7 +71,8 @@ struct score_rules {
     }
   }
 
-  // Scores of what is not visible become -Infinity, whatever they were: a forbidden NaN leaves no trace.
+  // Scores of what is not visible become -Infinity, whatever they were: a forbidden NaN leaves no
+  // trace.
   void hide(float* scores, const panel_range& part) const {
     for (extent q = 0; q < part.queries; ++q) {
       const extent query = part.first_query + q;
