@@ -29,7 +29,8 @@ struct attention_call {
   attention_options options() const {
     attention_options result;
     result.scale = scale;
-    result.mask.causal = {causal != 0, causal_offset};
+    result.mask.causal = causal != 0;
+    result.mask.query_offset = causal_offset;
     if (mask != 0) {
       auto allowed = heap_view<const std::uint8_t, 4>(
           mask, {mask_batch, mask_heads, mask_query_len, mask_key_len});
@@ -57,10 +58,12 @@ int attention(std::uintptr_t at) {
       call.heads<const float>(call.query, call.num_heads, call.query_len, call.head_dim),
       call.heads<const float>(call.key, call.num_kv_heads, call.key_len, call.head_dim),
       call.heads<const float>(call.value, call.num_kv_heads, call.key_len, call.value_dim)};
-  const attention_outputs outputs{
-      call.heads<float>(call.out, call.num_heads, call.query_len, call.value_dim),
-      heap_view<float, 4>(call.weights, {call.batch, call.num_heads, call.query_len, call.key_len}),
-      heap_view<float, 3>(call.log_sum_exp, {call.batch, call.num_heads, call.query_len})};
+  attention_outputs outputs;
+  outputs.out = call.heads<float>(call.out, call.num_heads, call.query_len, call.value_dim);
+  outputs.log_sum_exp =
+      heap_view<float, 3>(call.log_sum_exp, {call.batch, call.num_heads, call.query_len});
+  outputs.weights =
+      heap_view<float, 4>(call.weights, {call.batch, call.num_heads, call.query_len, call.key_len});
   return static_cast<int>(attention_forward(inputs, call.options(), outputs,
                                             heap_workspace(call.workspace, call.workspace_bytes),
                                             pool()));
@@ -105,14 +108,16 @@ std::uintptr_t trace_layout() {
                           QKV_TRACE_CALL(QKV_LAYOUT_INT));
 }
 
-// As a double, which holds more than 32 bits and is a number in JavaScript.
-double attention_bytes(extent head_dim, extent value_dim) {
-  return static_cast<double>(attention_workspace_bytes(head_dim, value_dim, pool().size()));
+// `rows`: batch * heads * queries where weights are wanted, else 0. As a double, which holds more than
+// 32 bits and is a number in JavaScript.
+double attention_bytes(extent head_dim, extent value_dim, extent rows) {
+  return static_cast<double>(attention_workspace_bytes(head_dim, value_dim, pool().size()) +
+                             attention_statistics_bytes(1, 1, rows));
 }
 
-// As a double, which holds more than 32 bits and is a number in JavaScript.
-double trace_bytes(extent embed_dim, extent head_dim, extent value_dim) {
-  return static_cast<double>(trace_workspace_bytes(embed_dim, head_dim, value_dim, pool().size()));
+double trace_bytes(extent length, extent embed_dim, extent head_dim, extent value_dim) {
+  return static_cast<double>(
+      trace_workspace_bytes(length, embed_dim, head_dim, value_dim, pool().size()));
 }
 
 }  // namespace

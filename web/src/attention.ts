@@ -2,7 +2,7 @@ import { booleans, expectOptions, expectShape, finite, flag, numbers, type Numbe
 import { QkvError } from './errors.js';
 import type { EngineMemory } from './memory.js';
 import type { Calls } from './module.js';
-import { describe, type MaskLike, showShape, type Tensor, type TensorLike } from './tensor.js';
+import { describe, type MaskLike, showShape, sizeOf, type Tensor, type TensorLike } from './tensor.js';
 
 /**
  * Which keys a query may see by position: query i sees key j where j <= i + offset.
@@ -189,7 +189,13 @@ export function attention(
     out: frame.output(outputShape),
     weights: frame.output(weightsShape, options.weights !== undefined),
     logSumExp: frame.output(rowsShape, flag(options.logSumExp, 'logSumExp')),
-    ...frame.workspace(memory.module.attentionWorkspaceBytes(sizes.headDim, sizes.valueDim)),
+    ...frame.workspace(
+      memory.module.attentionWorkspaceBytes(
+        sizes.headDim,
+        sizes.valueDim,
+        options.weights === undefined ? 0 : sizeOf(rowsShape),
+      ),
+    ),
   };
   frame.run('attention', 'attention', { ...sizes, ...fields, ...blocks, lengthFirst });
   const result: { output: Tensor; weights?: Tensor; logSumExp?: Tensor } = { output: frame.read(blocks.out, outputShape) };

@@ -67,7 +67,7 @@ export function explain(
     wk: frame.input(wk.data),
     wv: frame.input(wv.data),
     mask: frame.input(mask),
-    ...frame.workspace(memory.module.traceWorkspaceBytes(embedDim, headDim, valueDim)),
+    ...frame.workspace(memory.module.traceWorkspaceBytes(length, embedDim, headDim, valueDim)),
   };
   const steps = mapValues(shapes, (shape) => frame.output(shape));
   frame.run('explain', 'trace', {

@@ -36,8 +36,9 @@ export interface RawModule extends Operations {
   _malloc(bytes: number): Address;
   _free(address: Address): void;
   startThreads(threads: number): number;
-  attentionWorkspaceBytes(headDim: number, valueDim: number): number;
-  traceWorkspaceBytes(embedDim: number, headDim: number, valueDim: number): number;
+  /** `rows` is batch * heads * queries where weights are wanted, else 0. */
+  attentionWorkspaceBytes(headDim: number, valueDim: number, rows: number): number;
+  traceWorkspaceBytes(length: number, embedDim: number, headDim: number, valueDim: number): number;
   rnnWorkspaceBytes(inputDim: number, hidden: number): number;
   /** Threaded builds only. */
   PThread?: { terminateAllThreads(): void };
