@@ -186,4 +186,23 @@ struct attention_case {
   }
 };
 
+// One batch, one head, one dimension and queries of 0: every visible key is equally likely, so the
+// output is the plain mean of the visible values.
+inline attention_case mean_of_values(extent query_len, std::vector<float> values) {
+  const extent key_len = static_cast<extent>(values.size());
+  attention_case one({1, 1, 1, query_len, key_len, 1, 1}, 1);
+  std::fill(one.query.begin(), one.query.end(), 0.0f);
+  one.value = std::move(values);
+  one.scale = 1;
+  return one;
+}
+
+// One query of 1 against the given scores.
+inline attention_case scores_case(std::vector<float> scores, std::vector<float> values) {
+  attention_case one = mean_of_values(1, std::move(values));
+  one.query = {1};
+  one.key = std::move(scores);
+  return one;
+}
+
 }  // namespace qkv::test
