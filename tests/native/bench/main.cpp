@@ -104,7 +104,9 @@ int main() {
        [&] {
          attention_options options;
          options.scale = default_scale(dim);
-         attention_forward(inputs, options, {as_heads(attended.data()), {}, {}},
+         attention_outputs outputs;
+         outputs.out = as_heads(attended.data());
+         attention_forward(inputs, options, outputs,
                            {attention_memory.data(), attention_memory.size()}, pool);
        }},
       {"rnn 512 steps of 256", 4.0 * steps * hidden * hidden,
