@@ -33,7 +33,7 @@ export async function untilComputed(page: Page): Promise<void> {
 export async function untilTimed(page: Page): Promise<void> {
   await untilComputed(page);
   await page.$eval('[data-view="12"]', (section) => section.scrollIntoView({ behavior: 'instant' }));
-  await page.waitForSelector('[data-proof="time-rnn"]', { timeout: 60_000 });
+  await page.waitForSelector('[data-proof="time-rnn"]', { timeout: 120_000 });
   await page.waitForSelector('button[name="run"]:not([disabled])');
 }
 
