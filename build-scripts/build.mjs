@@ -40,7 +40,8 @@ export async function buildDist() {
   const identity = place();
   for (const variant of variants) {
     const inputs = [...presetFiles, 'CMakeLists.txt', 'cpp'];
-    const outputs = [`build/wasm-${variant}/module`];
+    // The file and not its folder, which is there as soon as the preset is configured.
+    const outputs = [`build/wasm-${variant}/module/${variant.endsWith('-mt') ? 'qkv-mt' : 'qkv'}.wasm`];
     await whenStale(`module-${variant}`, { inputs, outputs, identity }, () => buildPreset(`wasm-${variant}`, 'qkv_module'));
   }
   const modules = variants.map((variant) => `build/wasm-${variant}/module`);
