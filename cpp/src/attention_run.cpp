@@ -22,17 +22,11 @@ tile_scratch attention_run::scratch(int worker) const {
   return tile_scratch::take(own, plan_.sizes().head_dim, plan_.sizes().value_dim);
 }
 
-extent attention_run::row_of(const attention_sequence& part, extent head, extent first) const {
-  const attention_sizes& sizes = plan_.sizes();
-  return (part.batch * sizes.num_heads + head) * sizes.query_len + part.query_begin + first;
-}
-
 void attention_run::forward() {
   plan_.for_each_tile(plan_.sizes().num_heads, pool_, [&](const tile_task& task, int worker) {
     const attention_head head = plan_.head(task.sequence, task.repeat);
     const tile_scratch tiles = scratch(worker);
     const query_tile_pass pass(head, tiles, task.first, task.count);
-    pass.pack_queries();
     attention_fused_tile(pass);
     finish_rows(pass, task.sequence, task.repeat);
   });
@@ -60,12 +54,13 @@ void attention_run::finish_rows(const query_tile_pass& pass, const attention_seq
     }
   }
   if (row_max_ == nullptr) return;
-  const extent first_row = row_of(part, head, pass.first());
+  const std::uint64_t first_row = pass.head().first_row + pass.first();
   std::copy_n(tiles.max, pass.count(), row_max_ + first_row);
   std::copy_n(tiles.sum, pass.count(), row_sum_ + first_row);
 }
 
-void attention_run::recall_statistics(const query_tile_pass& pass, extent first_row) const {
+void attention_run::recall_statistics(const query_tile_pass& pass) const {
+  const std::uint64_t first_row = pass.head().first_row + pass.first();
   std::copy_n(row_max_ + first_row, pass.count(), pass.scratch().max);
   std::copy_n(row_sum_ + first_row, pass.count(), pass.scratch().sum);
 }
@@ -96,8 +91,7 @@ void attention_run::write_weights() {
       float* rows = outputs_.weights.at(batch, chosen, i);
       const extent stride = outputs_.weights.strides[2];
       for (extent q = 0; q < count; ++q) std::fill_n(rows + q * stride, sizes.key_len, 0.0f);
-      pass.pack_queries();
-      recall_statistics(pass, row_of(part, head_index, pass.first()));
+      recall_statistics(pass);
       write_weights_tile(pass, rows + part.key_begin, stride, weight_mode::store);
     }
   });
@@ -116,8 +110,7 @@ void attention_run::write_mean_weights() {
     for (extent h = 0; h < sizes.num_heads; ++h) {
       const attention_head head = plan_.head(part, h);
       const query_tile_pass pass(head, tiles, task.first, task.count);
-      pass.pack_queries();
-      recall_statistics(pass, row_of(part, h, task.first));
+      recall_statistics(pass);
       write_weights_tile(pass, rows + part.key_begin, stride, weight_mode::add);
     }
     const float share = 1.0f / static_cast<float>(sizes.num_heads);
@@ -132,7 +125,6 @@ void attention_run::write_scores() {
     const attention_head head = plan_.head(task.sequence, task.repeat);
     const tile_scratch tiles = scratch(worker);
     const query_tile_pass pass(head, tiles, task.first, task.count);
-    pass.pack_queries();
     float* rows = outputs_.scores.at(task.sequence.batch, task.repeat,
                                      task.sequence.query_begin + task.first);
     const extent stride = outputs_.scores.strides[2];

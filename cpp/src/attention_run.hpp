@@ -25,10 +25,8 @@ class attention_run {
 
  private:
   tile_scratch scratch(int worker) const;
-  // The row of query `first` of a sequence, counted over all batches and heads.
-  extent row_of(const attention_sequence& part, extent head, extent first) const;
   void finish_rows(const query_tile_pass& pass, const attention_sequence& part, extent head);
-  void recall_statistics(const query_tile_pass& pass, extent first_row) const;
+  void recall_statistics(const query_tile_pass& pass) const;
 
   attention_plan plan_;
   const attention_options& options_;

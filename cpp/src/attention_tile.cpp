@@ -39,9 +39,11 @@ byte_count tile_scratch::bytes(extent head_dim, extent value_dim) {
   return total;
 }
 
-void query_tile_pass::pack_queries() const {
-  kernels::pack_rows<column_panel>(head_.query.data + first_ * head_.query.stride,
-                                   head_.query.stride, count_, head_.head_dim, scratch_.query);
+query_tile_pass::query_tile_pass(const attention_head& head, const tile_scratch& scratch,
+                                 extent first, extent count)
+    : head_(head), scratch_(scratch), first_(first), count_(count) {
+  kernels::pack_rows<column_panel>(head.query.data + first * head.query.stride, head.query.stride,
+                                   count, head.head_dim, scratch.query);
 }
 
 key_range query_tile_pass::keys_of(extent begin, extent end) const {

@@ -45,14 +45,11 @@ struct tile_scratch {
   }
 };
 
-// Queries [first, first + count) of a head, count <= query_tile.
+// Queries [first, first + count) of a head, count <= query_tile, packed when it is made.
 class query_tile_pass {
  public:
   query_tile_pass(const attention_head& head, const tile_scratch& scratch, extent first,
-                  extent count)
-      : head_(head), scratch_(scratch), first_(first), count_(count) {}
-
-  void pack_queries() const;
+                  extent count);
 
   // Runs on every key tile that some query of this tile sees, keys packed: tile(first_key, keys).
   template <typename Tile>

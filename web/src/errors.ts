@@ -24,7 +24,7 @@ export class QkvError extends Error {
 }
 
 /** Statuses of the core that are failures; module.ts has their numbers. */
-export const FAILURE_STATUSES = ['INVALID_ARGUMENT', 'SHAPE_MISMATCH', 'OUT_OF_MEMORY'] as const;
+const FAILURE_STATUSES = ['INVALID_ARGUMENT', 'SHAPE_MISMATCH', 'OUT_OF_MEMORY'] as const;
 
 /**
  * Throws where the core refused a call. Arguments were checked before, with sentences of their own,
