@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "kernels/row.hpp"
+
 namespace qkv {
 
 bool attention_run::take(workspace& memory) {
@@ -44,9 +46,9 @@ void attention_run::finish_rows(const query_tile_pass& pass, const attention_seq
     const float sum = tiles.sum[q];
     if (outputs_.out) {
       float* to = outputs_.out.at(part.batch, head, query);
-      for (extent d = 0; d < value_dim; ++d) {
-        to[d] = sum == 0.0f ? 0.0f : tiles.out[q * columns + d] / (sum * kept);
-      }
+      const simd::batch divisor = simd::broadcast(sum == 0.0f ? 1.0f : sum * kept);
+      kernels::map_row(tiles.out + q * columns, value_dim, to,
+                       [&](simd::batch value) { return value / divisor; });
     }
     if (outputs_.log_sum_exp) {
       outputs_.log_sum_exp(part.batch, head, query) =

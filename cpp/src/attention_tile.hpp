@@ -52,11 +52,13 @@ class query_tile_pass {
                   extent count);
 
   // Runs on every key tile that some query of this tile sees, keys packed: tile(first_key, keys).
+  // A tile that the rules hide wholly costs nothing.
   template <typename Tile>
   void for_each_key_tile(const Tile& tile) const {
     const key_range range = keys_of(first_, first_ + count_);
     for (extent key = range.begin / key_tile * key_tile; key < range.end; key += key_tile) {
       const extent keys = std::min(key_tile, head_.key_len - key);
+      if (head_.rules.forbid_all({first_, count_, key, keys})) continue;
       kernels::pack_rows<kernels::row_panel>(head_.key.data + key * head_.key.stride,
                                              head_.key.stride, keys, head_.head_dim, scratch_.key);
       tile(key, keys);

@@ -46,10 +46,14 @@ struct attention_mask {
   // The keys, of key_len, that a query at `position` may see by causal and window.
   key_range keys_at(extent position, extent key_len) const {
     const extent right = causal ? std::min<extent>(window_right, 0) : window_right;
-    // Nothing is added to a limit that is none, so nothing overflows.
-    const extent begin = window_left == unlimited ? 0 : position - window_left;
-    const extent end = right == unlimited ? key_len : position + right + 1;
-    return {std::clamp<extent>(begin, 0, key_len), std::clamp<extent>(end, 0, key_len)};
+    return {window_left == unlimited ? 0 : key_at(position, -std::int64_t{window_left}, key_len),
+            right == unlimited ? key_len : key_at(position, std::int64_t{right} + 1, key_len)};
+  }
+
+ private:
+  // In 64 bits, since position and window may each take nearly all that `extent` holds.
+  static extent key_at(extent position, std::int64_t distance, extent key_len) {
+    return static_cast<extent>(std::clamp<std::int64_t>(position + distance, 0, key_len));
   }
 };
 

@@ -14,9 +14,22 @@ template <int Width>
 void pack_rows(const float* from, extent row_stride, extent rows, extent depth, float* to) {
   for (extent row = 0; row < rows; row += Width, to += depth * Width) {
     const extent used = std::min<extent>(Width, rows - row);
-    for (extent r = 0; r < Width; ++r) {
-      const float* source = from + (row + r) * row_stride;
-      for (extent k = 0; k < depth; ++k) to[k * Width + r] = r < used ? source[k] : 0.0f;
+    const float* panel = from + row * row_stride;
+    extent k = 0;
+    // Wider batches than panels are left to the loop below.
+    if constexpr (Width % simd::lanes == 0) {
+      if (used == Width) {
+        for (; k + simd::lanes <= depth; k += simd::lanes) {
+          for (extent r = 0; r < Width; r += simd::lanes) {
+            simd::transpose(panel + r * row_stride + k, row_stride, to + k * Width + r, Width);
+          }
+        }
+      }
+    }
+    for (; k < depth; ++k) {
+      for (extent r = 0; r < Width; ++r) {
+        to[k * Width + r] = r < used ? panel[r * row_stride + k] : 0.0f;
+      }
     }
   }
 }
@@ -26,10 +39,15 @@ inline void pack_columns(const float* from, extent row_stride, extent depth, ext
                          float* to) {
   for (extent column = 0; column < columns; column += column_panel) {
     const extent used = std::min<extent>(column_panel, columns - column);
-    for (extent k = 0; k < depth; ++k, to += column_panel) {
-      const float* source = from + k * row_stride + column;
-      std::copy_n(source, used, to);
-      std::fill(to + used, to + column_panel, 0.0f);
+    const float* source = from + column;
+    for (extent k = 0; k < depth; ++k, to += column_panel, source += row_stride) {
+      if (used == column_panel) {
+        for (int v = 0; v < column_panel; v += simd::lanes) {
+          simd::store(to + v, simd::load(source + v));
+        }
+      } else {
+        for (extent j = 0; j < column_panel; ++j) to[j] = j < used ? source[j] : 0.0f;
+      }
     }
   }
 }
@@ -37,11 +55,15 @@ inline void pack_columns(const float* from, extent row_stride, extent depth, ext
 // Replaces what is not finite in packed columns by 0 and says whether there was any: a weight of 0
 // times Infinity would be NaN, so such values are added apart, where they are visible.
 inline bool clear_non_finite(float* panel, extent count) {
-  simd::batch probe = simd::zero();
-  for (extent i = 0; i < count; i += simd::lanes) {
-    probe = simd::madd(simd::load(panel + i), simd::zero(), probe);
+  // Two chains, so that they do not wait for each other.
+  simd::batch probe[panel_vectors];
+  std::fill_n(probe, panel_vectors, simd::zero());
+  for (extent i = 0; i < count; i += column_panel) {
+    for (int v = 0; v < panel_vectors; ++v) {
+      probe[v] = simd::madd(simd::load(panel + i + v * simd::lanes), simd::zero(), probe[v]);
+    }
   }
-  if (simd::sum_lanes(probe) == 0.0f) return false;
+  if (simd::sum_lanes(probe[0] + probe[1]) == 0.0f) return false;
   std::replace_if(panel, panel + count, [](float x) { return !std::isfinite(x); }, 0.0f);
   return true;
 }

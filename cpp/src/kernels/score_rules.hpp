@@ -12,7 +12,7 @@ namespace qkv::kernels {
 // Queries and keys of a panel, counted from the beginning of their sequence.
 struct panel_range {
   extent first_query;
-  extent queries;  // at most column_panel
+  extent queries;
   extent first_key;
   extent keys;
 };
@@ -43,6 +43,18 @@ struct score_rules {
     const key_range keys = keys_for(query);
     return key >= keys.begin && key < keys.end && allowed(query, key) &&
            bias_at(query, key) != minus_infinity;
+  }
+
+  // Whether mask or bias forbid every key of the panel to every query of it. Where they do not, an
+  // early pair tells.
+  bool forbid_all(const panel_range& part) const {
+    if (!mask.allowed && !bias) return false;
+    for (extent query = part.first_query; query < part.first_query + part.queries; ++query) {
+      for (extent key = part.first_key; key < part.first_key + part.keys; ++key) {
+        if (allowed(query, key) && bias_at(query, key) != minus_infinity) return false;
+      }
+    }
+    return true;
   }
 
   // cap * tanh(score / cap): at most cap in size.

@@ -44,6 +44,15 @@ inline batch max(batch a, batch b) {
 
 inline batch tanh(batch x) { return xsimd::tanh(x); }
 
+// `lanes` rows of `lanes` numbers, the columns of the one being the rows of the other.
+inline void transpose(const float* from, std::ptrdiff_t from_stride, float* to,
+                      std::ptrdiff_t to_stride) {
+  batch rows[lanes];
+  for (int r = 0; r < lanes; ++r) rows[r] = load(from + r * from_stride);
+  xsimd::transpose(rows, rows + lanes);
+  for (int r = 0; r < lanes; ++r) store(to + r * to_stride, rows[r]);
+}
+
 // Sums and maxima across lanes, in lane order, so that the result is the same on every host.
 inline float sum_lanes(batch value) {
   float lane[lanes];
