@@ -42,6 +42,72 @@ T softmax_row(T* row, extent columns) {
   return largest + std::log(sum);
 }
 
+// x: (rows, columns); gamma, beta: columns or empty.
+template <typename T>
+std::vector<T> layer_norm(const std::vector<T>& x, const std::vector<T>& gamma,
+                          const std::vector<T>& beta, T epsilon, extent columns) {
+  std::vector<T> out(x.size());
+  for (std::size_t row = 0; row < x.size(); row += columns) {
+    T mean = 0, variance = 0;
+    for (extent j = 0; j < columns; ++j) mean += x[row + j] / static_cast<T>(columns);
+    for (extent j = 0; j < columns; ++j) {
+      variance += (x[row + j] - mean) * (x[row + j] - mean) / static_cast<T>(columns);
+    }
+    for (extent j = 0; j < columns; ++j) {
+      const T scaled = (x[row + j] - mean) / std::sqrt(variance + epsilon);
+      out[row + j] = scaled * (gamma.empty() ? 1 : gamma[j]) + (beta.empty() ? 0 : beta[j]);
+    }
+  }
+  return out;
+}
+
+// x: (rows, columns); gamma: columns or empty.
+template <typename T>
+std::vector<T> rms_norm(const std::vector<T>& x, const std::vector<T>& gamma, T epsilon,
+                        extent columns) {
+  std::vector<T> out(x.size());
+  for (std::size_t row = 0; row < x.size(); row += columns) {
+    T mean = 0;
+    for (extent j = 0; j < columns; ++j) mean += x[row + j] * x[row + j] / static_cast<T>(columns);
+    for (extent j = 0; j < columns; ++j) {
+      out[row + j] = x[row + j] / std::sqrt(mean + epsilon) * (gamma.empty() ? 1 : gamma[j]);
+    }
+  }
+  return out;
+}
+
+// erfc and not 1 + erf, which has no digits left where the two nearly cancel.
+template <typename T>
+T gelu(T x) {
+  return x * std::erfc(-x / std::sqrt(T{2})) / 2;
+}
+
+template <typename T>
+T gelu_tanh(T x) {
+  const T slope = std::sqrt(2 / std::acos(T{-1}));
+  return x * (1 + std::tanh(slope * (x + static_cast<T>(0.044715) * x * x * x))) / 2;
+}
+
+template <typename T>
+T silu(T x) {
+  return x / (1 + std::exp(-x));
+}
+
+// One row, in place: pair i turns by angles[i]. The pair is (i, count + i), count being that of the
+// angles, or (2 i, 2 i + 1).
+template <typename T>
+void rotate_row(T* row, const std::vector<T>& angles, bool neighbours) {
+  const std::size_t count = angles.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    T& a = row[neighbours ? 2 * i : i];
+    T& b = row[neighbours ? 2 * i + 1 : count + i];
+    const T cosine = std::cos(angles[i]), sine = std::sin(angles[i]);
+    const T turned = a * cosine - b * sine;
+    b = a * sine + b * cosine;
+    a = turned;
+  }
+}
+
 struct attention_sizes {
   extent batch, num_heads, num_kv_heads, query_len, key_len, head_dim, value_dim;
 };
@@ -61,8 +127,8 @@ struct attention_rules {
   using test = std::function<bool(extent, extent, extent, extent)>;
   T scale = 1;
   T softcap = 0;                  // 0: none
-  at bias;   // empty: nothing
-  at alibi;  // slope * distance; empty: nothing
+  at bias;                        // empty: nothing
+  at alibi;                       // slope * distance; empty: nothing
   test visible;                   // empty: everything
   std::function<T(extent)> sink;  // of a head; empty: none
   test dropped;                   // empty: nothing

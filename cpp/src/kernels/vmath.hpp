@@ -37,4 +37,40 @@ inline batch exp_nonpositive(batch x) {
   return xsimd::select(x < broadcast(log_smallest), zero(), p * power);
 }
 
+// 1 / (1 + e^-x), relatively exact on both sides; 0 where it is below 2^-100.
+inline batch sigmoid(batch x) {
+  const batch power = exp_nonpositive(-xsimd::abs(x));
+  return xsimd::select(x < zero(), power, broadcast(1.0f)) / (broadcast(1.0f) + power);
+}
+
+// The share of the normal distribution below x, (1 + erf(x / sqrt 2)) / 2, relatively exact on both
+// sides, where 1 + erf would have no digits left; 0 where it is below 2^-100.
+//
+// With a = |x| the tail beyond a is e^(-a^2 / 2) q(a); q falls slowly from 1/2 and is t times a
+// polynomial of t = 1 / (1 + 0.3 a), fitted over a in [0, 12] to a relative error of 4e-9.
+inline batch normal_distribution(batch x) {
+  // min(a, 16), beyond which the tail is 0 and Infinity would turn into NaN on the way.
+  const batch a = -max(-xsimd::abs(x), broadcast(-16.0f));
+  const batch t = broadcast(1.0f) / (broadcast(1.0f) + broadcast(0.3f) * a);
+  batch q = broadcast(-0.020465446437332252f);
+  q = madd(q, t, broadcast(0.11154315682401815f));
+  q = madd(q, t, broadcast(-0.22602400721408972f));
+  q = madd(q, t, broadcast(0.18872704950457936f));
+  q = madd(q, t, broadcast(-0.07675074955418454f));
+  q = madd(q, t, broadcast(0.09464303036226664f));
+  q = madd(q, t, broadcast(0.07894404423941077f));
+  q = madd(q, t, broadcast(0.11010908329211298f));
+  q = madd(q, t, broadcast(0.1195880410664118f));
+  q = madd(q, t, broadcast(0.11968579627223278f));
+  // a^2 = square + rest: half a unit in the last place of 100 would be 4e-6 of the tail. The square
+  // of the leading 12 bits is exact.
+  const batch leading =
+      xsimd::bitwise_cast<float>(xsimd::bitwise_cast<int32_t>(a) & int_batch(~0xfff));
+  const batch square = a * a;
+  const batch rest = (leading * leading - square) + (a - leading) * (a + leading);
+  const batch power = exp_nonpositive(broadcast(-0.5f) * square);
+  const batch tail = power * (broadcast(1.0f) - broadcast(0.5f) * rest) * (t * q);
+  return xsimd::select(x < zero(), tail, broadcast(1.0f) - tail);
+}
+
 }  // namespace qkv::simd
