@@ -25,10 +25,12 @@ target_compile_definitions(qkv_module PRIVATE EMSCRIPTEN_HAS_UNBOUND_TYPE_NAMES=
 # Workers load the glue by its own name, so it is built under the name that it ships by.
 set_target_properties(qkv_module PROPERTIES
                       OUTPUT_NAME $<IF:$<BOOL:${QKV_THREADS}>,qkv-mt,qkv>
-                      RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/module)
+                      RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/module
+                      LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cpp/bindings/unused-types.js)
 target_link_options(qkv_module PRIVATE
     ${wasm_memory}
     -sINITIAL_MEMORY=2097152      # as in web/src/load.ts, which makes the memory
+    -sMEMORY_GROWTH_GEOMETRIC_STEP=0 # by what is asked: more is refused near the limit, though the call would fit
     -sIMPORTED_MEMORY
     -sSTACK_SIZE=65536            # scratch lies in workspaces, never on the stack
     -sMODULARIZE -sEXPORT_ES6
@@ -36,6 +38,7 @@ target_link_options(qkv_module PRIVATE
     -sFILESYSTEM=0 -sASSERTIONS=0 
     -sINCOMING_MODULE_JS_API=wasmMemory,instantiateWasm
     -sEXPORTED_FUNCTIONS=_malloc,_free
+    --js-library ${CMAKE_SOURCE_DIR}/cpp/bindings/unused-types.js
     -fno-rtti                     # takes the Embind that matches the way we compile
     --no-entry)
 if(QKV_THREADS)

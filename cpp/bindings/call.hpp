@@ -6,13 +6,25 @@
 
 #include <cstdint>
 
-// A field of 4 bytes: an address, a length, a flag. And one that is a float.
+namespace qkv::bindings {
+
+// A place in the heap with the strides, in elements, of up to four axes. At 0: not given.
+struct heap_tensor {
+  std::int32_t data;
+  std::int32_t strides[4];
+};
+
+}  // namespace qkv::bindings
+
+// A field of 4 bytes: an address, a length, a flag. One that is a float. And a tensor.
 #define QKV_CALL_INT(name) std::int32_t name;
 #define QKV_CALL_FLOAT(name) float name;
+#define QKV_CALL_TENSOR(name) heap_tensor name;
 
-// "name:i,name:f,..." in the order of the struct.
+// "name:i,name:f,name:t,..." in the order of the struct.
 #define QKV_LAYOUT_INT(name) #name ":i,"
 #define QKV_LAYOUT_FLOAT(name) #name ":f,"
+#define QKV_LAYOUT_TENSOR(name) #name ":t,"
 
 namespace qkv::bindings {
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 
+#include "call.hpp"
 #include "qkv/view.hpp"
 #include "qkv/workspace.hpp"
 
@@ -20,6 +21,13 @@ T* heap_pointer(address data) {
 template <typename T, int Rank>
 view<T, Rank> heap_view(address data, std::array<extent, Rank> shape) {
   return view<T, Rank>::contiguous(heap_pointer<T>(data), shape);
+}
+
+template <typename T>
+view<T, 4> heap_view(const heap_tensor& tensor, std::array<extent, 4> shape) {
+  if (tensor.data == 0) return {};
+  const auto& strides = tensor.strides;
+  return {heap_pointer<T>(tensor.data), shape, {strides[0], strides[1], strides[2], strides[3]}};
 }
 
 inline workspace heap_workspace(address data, extent bytes) {
