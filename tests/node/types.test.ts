@@ -18,6 +18,8 @@ async function mustCompile(): Promise<void> {
   engine.explain(x, { wq: x, wk: x, wv: x, causal: 'top-left' });
   const { h } = engine.rnn(sinusoidal(3, 2), { wx: x, wh: x, bx: [0, 0] });
   engine.rnnStep([1, 2], { h }, { wx: x, wh: x });
+  engine.rotary(engine.layerNorm(x, { gamma: [1, 1] }), { pairing: 'halves', positions: new Int32Array(2) });
+  engine.embedding(x, new BigInt64Array(1));
   const code: QkvError['code'] = 'OUT_OF_MEMORY';
   void code;
   engine[Symbol.dispose]();
@@ -34,6 +36,10 @@ function mustNotCompile(engine: Engine, x: Tensor): void {
   engine.attention(x, x, x).weights.at(0);
   // @ts-expect-error: no projections
   engine.explain(x, {});
+  // @ts-expect-error: rotary has no default pairing
+  engine.rotary(x, {});
+  // @ts-expect-error: rmsNorm has no beta
+  engine.rmsNorm(x, { beta: x });
   // @ts-expect-error: a variant that does not exist
   void load({ variant: 'scalar' });
   // @ts-expect-error: shapes are read-only

@@ -1,20 +1,35 @@
+import type { IndicesLike } from './arguments.js';
 import { attention, type AttentionOptions, type AttentionResult } from './attention.js';
+import { embedding } from './embedding.js';
 import { QkvError } from './errors.js';
 import { explain, type ExplainOptions, type Explanation } from './explain.js';
+import { KvCache, type KvCacheOptions } from './kv-cache.js';
+import { gelu, type GeluOptions, layerNorm, type LayerNormOptions, rmsNorm, type RmsNormOptions, silu, softmax } from './layers.js';
+import { linear } from './linear.js';
 import type { EngineMemory } from './memory.js';
+import { MultiHeadAttention, type MultiHeadOptions } from './multi-head.js';
 import { rnn, type RnnOptions, type RnnParameters, type RnnResult, rnnStep } from './recurrent.js';
+import { rotary, type RotaryOptions } from './rotary.js';
 import type { Tensor, TensorLike } from './tensor.js';
 import type { Choice, Variant } from './variants.js';
 
+/** What an engine runs on; see engine.info(). */
 export interface EngineInfo {
   /** Of the package. */
   version: string;
+  /** The build in use. */
   variant: Variant;
+  /** How many threads compute, the caller's included. */
   threads: number;
   /** Why a better variant or more threads were not taken. */
   reason?: string;
   /** Bytes: what the host has given to the engine so far, and the most that it may take. */
-  memory: { used: number; limit: number };
+  memory: {
+    /** Bytes that the host has given so far; they go back with dispose(). */
+    used: number;
+    /** Bytes that it may take at most. */
+    limit: number;
+  };
 }
 
 /** @internal What load() found and made. */
@@ -41,13 +56,19 @@ export class Engine {
   }
 
   /**
-   * Scaled dot-product attention (Vaswani et al., 2017, section 3.2.1):
-   * `output = softmax(scale * query . key^T) . value`, softmax over the visible keys.
+   * Scaled dot-product attention (Vaswani et al., "Attention Is All You Need", 2017, section 3.2.1):
+   * `output = softmax(scale * query . key^T) . value`, softmax over the visible keys. See
+   * {@link ScoreOptions} for what may be done with the scores, {@link HeadLayout} for other layouts.
    *
    * @param query (length, dim), (heads, length, dim) or (batch, heads, length, dim)
    * @param key the query's rank, batch and dim; heads that divide the query's: query head h reads key
    *   head floor(h / (heads / keyHeads))
    * @param value the key's shape but for its dim, which may be any
+   * @param options default: every query sees every key, and nothing but the output is given back
+   * @returns output, the query's shape with the value's dim, and the extras that were asked for
+   * @throws QkvError SHAPE_MISMATCH: arguments that do not fit together, a mask or bias that does not
+   *   broadcast, a list of another length; INVALID_ARGUMENT: an option out of its range, two that exclude
+   *   each other, or one that is not known; OUT_OF_MEMORY
    */
   attention<const Options extends AttentionOptions = {}>(
     query: TensorLike,
@@ -60,10 +81,12 @@ export class Engine {
   }
 
   /**
-   * One head of self-attention with every step kept: project, score, scale, softmax, mix.
-   * `weights` and `output` are those of attention() over the projections.
+   * Self-attention with every step kept: project, score, scale, softmax, mix (Vaswani et al., 2017, section
+   * 3.2.1). Of one head, or of `numHeads`. `weights` and `output` are those of attention() over the
+   * projections.
    *
    * @param x (length, embedDim)
+   * @param options the projections, and attention's options but for layout, out and the extras
    */
   explain(x: TensorLike, options: ExplainOptions): Explanation {
     const { memory } = this.#alive('explain');
@@ -71,10 +94,139 @@ export class Engine {
   }
 
   /**
+   * A layer of multi-head attention (Vaswani et al., 2017, section 3.2.2): projections of x into the queries,
+   * keys and values of every head, attention, and a projection back.
+   *
+   * @param options sizes, and where the weights start
+   * @throws QkvError INVALID_ARGUMENT: a size that is no whole number, heads that do not divide
+   */
+  multiHeadAttention(options: MultiHeadOptions): MultiHeadAttention {
+    this.#alive('multiHeadAttention');
+    return new MultiHeadAttention((method) => this.#alive(method).memory, options);
+  }
+
+  /**
+   * Keys and values of past positions kept in the engine's memory, for decoding token by token (Shazeer, "Fast
+   * Transformer Decoding", 2019).
+   *
+   * @param options sizes; batch * numKvHeads * capacity * (headDim + valueDim) floats are taken at once
+   * @throws QkvError INVALID_ARGUMENT: a size that is no whole number; OUT_OF_MEMORY
+   */
+  kvCache(options: KvCacheOptions): KvCache {
+    this.#alive('kvCache');
+    return new KvCache((method) => this.#alive(method).memory, options);
+  }
+
+  /**
+   * A linear layer: `x . weight + bias`.
+   *
+   * @param x (..., inDim)
+   * @param weight (inDim, outDim)
+   * @param bias (outDim), default 0
+   * @returns (..., outDim)
+   */
+  linear(x: TensorLike, weight: TensorLike, bias?: TensorLike): Tensor {
+    const { memory } = this.#alive('linear');
+    return linear(memory, x, weight, bias);
+  }
+
+  /**
+   * Softmax over the last axis (Bridle, 1990): `exp(x_j) / sum_k exp(x_k)`, the row's largest subtracted first.
+   * A row of nothing but -Infinity gives zeros.
+   *
+   * @param x (..., columns)
+   * @returns x's shape
+   */
+  softmax(x: TensorLike): Tensor {
+    const { memory } = this.#alive('softmax');
+    return softmax(memory, x);
+  }
+
+  /**
+   * Layer normalization (Ba, Kiros & Hinton, 2016) over the last axis:
+   * `(x - mean) / sqrt(variance + eps) * gamma + beta`, the variance divided by the number of columns.
+   *
+   * @param x (..., columns)
+   * @param options gamma, beta and eps; by default ones, zeros and 1e-5
+   * @returns x's shape
+   */
+  layerNorm(x: TensorLike, options?: LayerNormOptions): Tensor {
+    const { memory } = this.#alive('layerNorm');
+    return layerNorm(memory, x, options);
+  }
+
+  /**
+   * Root mean square normalization (Zhang & Sennrich, 2019) over the last axis:
+   * `x / sqrt(mean of x^2 + eps) * gamma`.
+   *
+   * @param x (..., columns)
+   * @param options gamma and eps; by default ones and 1e-5
+   * @returns x's shape
+   */
+  rmsNorm(x: TensorLike, options?: RmsNormOptions): Tensor {
+    const { memory } = this.#alive('rmsNorm');
+    return rmsNorm(memory, x, options);
+  }
+
+  /**
+   * Gaussian error linear units (Hendrycks & Gimpel, 2016): x times the share of the normal distribution
+   * below x, `x (1 + erf(x / sqrt 2)) / 2`, unless `approximate` says otherwise.
+   *
+   * @param x any shape
+   * @param options which formula
+   * @returns x's shape
+   */
+  gelu(x: TensorLike, options?: GeluOptions): Tensor {
+    const { memory } = this.#alive('gelu');
+    return gelu(memory, x, options);
+  }
+
+  /**
+   * Sigmoid linear units (Hendrycks & Gimpel, 2016), also called swish: `x / (1 + exp(-x))`.
+   *
+   * @param x any shape
+   * @returns x's shape
+   */
+  silu(x: TensorLike): Tensor {
+    const { memory } = this.#alive('silu');
+    return silu(memory, x);
+  }
+
+  /**
+   * Rows of a table, `out[i] = table[indices[i]]`: learned embeddings, learned positions.
+   *
+   * @param table (rows, dim)
+   * @param indices whole numbers from 0 below rows, of any shape; a typed array is a list of them
+   * @returns (...shape of indices, dim)
+   * @throws QkvError INVALID_ARGUMENT: an index that is not in the table
+   */
+  embedding(table: TensorLike, indices: IndicesLike): Tensor {
+    this.#alive('embedding');
+    return embedding(table, indices);
+  }
+
+  /**
+   * Rotary positions (Su et al., "RoFormer", 2021): pair i of a row's dimensions, (a, b), becomes
+   * `(a cos - b sin, a sin + b cos)` of the angle `position / base^(2i / dims)`.
+   *
+   * @param x (..., length, dim)
+   * @param options positions and pairing, which has no default
+   * @returns x's shape
+   * @throws QkvError INVALID_ARGUMENT: no pairing, an odd `dims`, positions out of range, options that
+   *   exclude each other; SHAPE_MISMATCH: positions, cos or sin that do not fit x
+   */
+  rotary(x: TensorLike, options: RotaryOptions): Tensor {
+    const { memory } = this.#alive('rotary');
+    return rotary(memory, x, options);
+  }
+
+  /**
    * A plain recurrent network (Elman, 1990) over whole sequences:
    * `h_t = tanh(x_t . wx + bx + h_(t-1) . wh + bh)`.
    *
    * @param x (length, inputDim) or (batch, length, inputDim); a sequence of length 0 keeps its h0
+   * @param parameters weights (in, out) and biases
+   * @param options the first state
    */
   rnn(x: TensorLike, parameters: RnnParameters, options?: RnnOptions): RnnResult {
     const { memory } = this.#alive('rnn');
@@ -85,13 +237,19 @@ export class Engine {
    * One step of {@link rnn}, with the same bits.
    *
    * @param x (inputDim) or (batch, inputDim)
-   * @param state the state before the step: (hidden) or (batch, hidden)
+   * @param state the state before the step: h, (hidden) or (batch, hidden)
+   * @param parameters as of rnn()
+   * @returns the state after it, of h's shape
    */
-  rnnStep(x: TensorLike, state: { h: TensorLike }, parameters: RnnParameters): { h: Tensor } {
+  rnnStep(x: TensorLike, state: {
+    /** (hidden) or (batch, hidden) */
+    h: TensorLike;
+  }, parameters: RnnParameters): Pick<RnnResult, 'h'> {
     const { memory } = this.#alive('rnnStep');
     return rnnStep(memory, x, state, parameters);
   }
 
+  /** Which build and how many threads it is, why not a better one, and how much memory it has. */
   info(): EngineInfo {
     const { version, choice, memory } = this.#alive('info');
     return { version, ...choice, memory: { used: memory.used, limit: memory.limit } };
@@ -105,6 +263,7 @@ export class Engine {
     parts?.onDispose();
   }
 
+  /** dispose(), for a `using` declaration. */
   [Symbol.dispose](): void {
     this.dispose();
   }

@@ -1,6 +1,14 @@
 import type { RawModule } from './module.js';
 
-/** What kind of failure it was; the message says the rest. */
+/**
+ * What kind of failure it was; the message says the rest.
+ * - `'INVALID_ARGUMENT'`: a value out of range, options that exclude each other, an option that is not known.
+ * - `'SHAPE_MISMATCH'`: shapes that do not fit together, ragged rows.
+ * - `'OUT_OF_MEMORY'`: more than `maxMemory`, or than the host gives; nothing has changed.
+ * - `'DISPOSED'`: a call after dispose().
+ * - `'UNSUPPORTED'`: the host cannot run what was asked for.
+ * - `'LOAD_FAILED'`: the WebAssembly could not be had, or is not this package's.
+ */
 export type QkvErrorCode =
   | 'INVALID_ARGUMENT'
   | 'SHAPE_MISMATCH'
@@ -14,8 +22,14 @@ export type QkvErrorCode =
  * what was expected. The engine works on after any of them.
  */
 export class QkvError extends Error {
+  /** What kind of failure it was. */
   readonly code: QkvErrorCode;
 
+  /**
+   * @param code what kind of failure it is
+   * @param message one sentence
+   * @param options `cause`, the error that led to this one
+   */
   constructor(code: QkvErrorCode, message: string, options?: ErrorOptions) {
     super(message, options);
     this.name = 'QkvError';

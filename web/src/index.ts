@@ -1,10 +1,18 @@
-export type { AttentionOptions, AttentionResult, Causal } from './attention.js';
+export type { Destination, IndicesLike, List } from './arguments.js';
+export type { AttentionOptions, AttentionResult } from './attention.js';
+export type { Causal, ScoreOptions, WeightRows } from './score-options.js';
 export { Engine, type EngineInfo } from './engine.js';
 export { QkvError, type QkvErrorCode } from './errors.js';
 export type { Explanation, ExplainOptions } from './explain.js';
+export type { HeadLayout } from './heads.js';
+export type { GeluOptions, LayerNormOptions, RmsNormOptions } from './layers.js';
+export type { CacheAttentionOptions, KvCache, KvCacheOptions } from './kv-cache.js';
 export { load, type LoadOptions, version } from './load.js';
-export { sinusoidal } from './positional.js';
+export type { MultiHeadAttention, MultiHeadForwardOptions, MultiHeadOptions, MultiHeadParameters } from './multi-head.js';
+export type { ParameterSource } from './multi-head-import.js';
+export { alibiSlopes, sinusoidal } from './positional.js';
 export type { RnnOptions, RnnParameters, RnnResult } from './recurrent.js';
+export type { RotaryOptions } from './rotary.js';
 export {
   type MaskLike,
   type NestedBooleans,

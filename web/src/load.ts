@@ -1,4 +1,4 @@
-import { expectOptions, flag, oneOf } from './arguments.js';
+import { expectOptions, flag, oneOf, wholeNumber } from './arguments.js';
 import { Engine } from './engine.js';
 import { QkvError } from './errors.js';
 import { detectFeatures } from './features.js';
@@ -14,6 +14,7 @@ declare const QKV_VERSION: string;
 /** The package's version. */
 export const version: string = QKV_VERSION;
 
+/** Which build load() takes, and what it may use. */
 export interface LoadOptions {
   /** Default: the best that the host can run. One that it cannot run is refused (UNSUPPORTED). */
   variant?: Variant | undefined;
@@ -57,9 +58,7 @@ function checkOptions(options: LoadOptions): void {
   };
   if (variant !== undefined) oneOf(variant, 'variant', VARIANTS);
   flag(options.deterministic, 'deterministic');
-  if (threads !== undefined && !(Number.isInteger(threads) && threads >= 1)) {
-    refuse(`threads is ${describe(threads)}, expected a whole number from 1.`);
-  }
+  if (threads !== undefined) wholeNumber(threads, 'threads', 1);
   if (maxMemory !== undefined && !(typeof maxMemory === 'number' && maxMemory >= INITIAL_PAGES * PAGE)) {
     refuse(`maxMemory is ${describe(maxMemory)}, expected at least ${INITIAL_PAGES * PAGE} bytes.`);
   }
@@ -72,6 +71,7 @@ function checkOptions(options: LoadOptions): void {
  * An engine: the fastest build that this host can run. Calls with equal options share one; a failed
  * load is not remembered.
  *
+ * @param options default: the best build, all processors, at most 2 GiB
  * @throws QkvError INVALID_ARGUMENT: an option; UNSUPPORTED: a host without WebAssembly SIMD, or a
  *   variant that it cannot run; LOAD_FAILED: the WebAssembly could not be had.
  */

@@ -6,46 +6,55 @@ import { allocate, sizeOf, Tensor } from './tensor.js';
 const ALIGNMENT = 64;
 const BYTES_PER_FLOAT = 4;
 const BYTES_PER_FIELD = 4;
+/** Bytes, more than any call struct takes. */
+const LARGEST_CALL = 1024;
 
 const align = (bytes: number): number => Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
 
-/** One argument's place in a {@link Frame}; its address holds once the frame is placed. */
-class Block {
+/** Numbers or flags as they lie in memory. */
+export type HeapArray = Float32Array | Float64Array | Int32Array | Uint8Array;
+
+/** A place in the engine's memory; that of a {@link Frame} has its address once the frame runs. */
+export class Block {
   address: Address = 0;
   constructor(
     readonly bytes: number,
-    readonly data?: Float32Array | Uint8Array,
+    readonly data?: HeapArray,
   ) {}
 }
 
 const NONE = new Block(0);
 
 /**
- * The memory of one call: first say what it takes, then {@link run} it. Everything is allocated at
- * once and nothing while the core runs, so a call is either refused before it begins or has all it
- * needs.
+ * The memory of one call: first say what it takes, then {@link run} one operation of the core or
+ * several over the same blocks. Everything is allocated at once, before the first, so a call is
+ * either refused before it begins or has all it needs.
  */
 export class Frame {
   readonly #memory: EngineMemory;
   readonly #blocks: Block[] = [];
+  readonly #workspace = new Block(0);
+  #workspaceBytes = 0;
+  #placed = false;
 
   constructor(memory: EngineMemory) {
     this.#memory = memory;
   }
 
   /** An input; at address 0 where there is none. */
-  input(data: Float32Array | Uint8Array | undefined): Block {
+  input(data: HeapArray | undefined): Block {
     return data === undefined ? NONE : this.#add(new Block(data.byteLength, data));
   }
 
-  /** An output; at address 0 where it is not wanted. */
+  /** An output, or what one operation hands to the next; at address 0 where it is not wanted. */
   output(shape: readonly number[], wanted = true): Block {
     return wanted ? this.#add(new Block(sizeOf(shape) * BYTES_PER_FLOAT)) : NONE;
   }
 
-  /** What a call struct says of its scratch. */
+  /** What a call struct says of its scratch. Operations of one frame share it, one after another. */
   workspace(workspaceBytes: number): { workspace: Block; workspaceBytes: number } {
-    return { workspace: this.#add(new Block(workspaceBytes)), workspaceBytes };
+    this.#workspaceBytes = Math.max(this.#workspaceBytes, workspaceBytes);
+    return { workspace: this.#workspace, workspaceBytes };
   }
 
   #add(block: Block): Block {
@@ -53,33 +62,39 @@ export class Frame {
     return block;
   }
 
-  /**
-   * Copies the inputs in and calls the core. `name` is what the user called.
-   * @throws QkvError OUT_OF_MEMORY, and nothing has changed.
-   */
-  run<Operation extends keyof Calls>(name: string, operation: Operation, fields: Calls[Operation]): void {
-    const { module } = this.#memory;
-    const layout = this.#memory.layoutOf(operation);
-    const call = this.#add(new Block(layout.length * BYTES_PER_FIELD));
-    const total = this.#blocks.reduce((sum, block) => sum + align(block.bytes), ALIGNMENT);
+  /** Gives each block its address and copies the inputs in. */
+  #place(name: string): void {
+    const blocks = [...this.#blocks, new Block(this.#workspaceBytes)];
+    const total = blocks.reduce((sum, block) => sum + align(block.bytes), ALIGNMENT);
     let next = align(this.#memory.reserve(total, name));
-    for (const block of this.#blocks) {
+    for (const block of blocks) {
       block.address = next;
       if (block.data) this.#memory.write(block.address, block.data);
       next += align(block.bytes);
     }
-    this.#memory.writeCall(call.address, layout, fields);
-    check(module, module[operation](call.address), name);
+    this.#workspace.address = blocks.at(-1)!.address;
+    this.#placed = true;
   }
 
-  /** A result: the caller's own copy. */
-  read(block: Block, shape: readonly number[]): Tensor {
-    return new Tensor(this.#memory.read(block.address, sizeOf(shape)), Object.freeze([...shape]));
+  /**
+   * Calls the core. `name` is what the user called; of fields given twice the last counts.
+   * @throws QkvError OUT_OF_MEMORY, and nothing has changed.
+   */
+  run<Operation extends keyof Calls>(name: string, operation: Operation, ...fields: Calls[Operation][]): void {
+    if (!this.#placed) this.#place(name);
+    check(this.#memory.module, this.#memory.call(operation, fields), name);
+  }
+
+  /** A result: the caller's own copy, or in memory that the caller brought. */
+  read(block: Block, shape: readonly number[], out?: Tensor<Float32Array>): Tensor {
+    const data = out?.data ?? allocate(sizeOf(shape), 'The call');
+    this.#memory.read(block.address, data);
+    return (out ?? new Tensor(data, Object.freeze([...shape]))) as Tensor;
   }
 }
 
-/** The fields of a call struct, 4 bytes each, in order. */
-type Layout = readonly { readonly name: string; readonly isFloat: boolean }[];
+/** Where the fields of a call struct are, counted in 4 bytes. A tensor is its address and 4 strides. */
+type Layout = ReadonlyMap<string, { readonly at: number; readonly isFloat: boolean }>;
 
 /**
  * The engine's WebAssembly memory: the only code that touches the heap. Views are made anew whenever
@@ -94,12 +109,17 @@ export class EngineMemory {
   readonly #layouts = new Map<keyof Calls, Layout>();
   /** One region serves all calls, one after another. */
   #region = { address: 0, bytes: 0 };
+  /** Where call structs are written: taken first, so that it never lies in the way of a growing region. */
+  readonly #callAddress: Address;
+  #callInts = new Int32Array();
+  #callFloats = new Float32Array();
 
   constructor(module: RawModule, memory: WebAssembly.Memory, limit: number) {
     this.module = module;
     this.#memory = memory;
     this.limit = limit;
     this.#bytes = new Uint8Array(memory.buffer);
+    this.#callAddress = this.#allocate(LARGEST_CALL, `load needs ${LARGEST_CALL} bytes`);
   }
 
   /** Bytes that the host has given to the engine. They are given back by disposing it. */
@@ -114,55 +134,85 @@ export class EngineMemory {
   /** The address of at least `bytes` bytes, which hold until the next call. */
   reserve(bytes: number, operation: string): Address {
     if (bytes <= this.#region.bytes) return this.#region.address;
+    this.#region = { address: this.#allocate(bytes, `${operation} needs ${bytes} bytes for its inputs, outputs and scratch`), bytes };
+    return this.#region.address;
+  }
+
+  /** Memory that holds until it is released: blocks of these bytes. */
+  hold(sizes: readonly number[], what: string): { blocks: Block[]; release(): void } {
+    const blocks = sizes.map((bytes) => new Block(bytes));
+    const total = blocks.reduce((sum, { bytes }) => sum + align(bytes), ALIGNMENT);
+    const address = this.#allocate(total, `${what} needs ${total} bytes`);
+    blocks.reduce((next, block) => (block.address = next) + align(block.bytes), align(address));
+    return { blocks, release: () => this.module._free(address) };
+  }
+
+  #allocate(bytes: number, need: string): Address {
+    // Between calls the region holds nothing, and what is allocated may need its place.
     this.module._free(this.#region.address);
     this.#region = { address: 0, bytes: 0 };
     const address = bytes <= this.limit ? this.module._malloc(bytes) >>> 0 : 0;
-    if (address === 0) {
-      throw new QkvError(
-        'OUT_OF_MEMORY',
-        `${operation} needs ${bytes} bytes for its inputs, outputs and scratch, but the engine may use at most ${this.limit} bytes; give load() a larger maxMemory, or ask for less.`,
-      );
-    }
-    this.#region = { address, bytes };
-    return address;
+    if (address !== 0) return address;
+    throw new QkvError(
+      'OUT_OF_MEMORY',
+      `${need}, but the engine may use at most ${this.limit} bytes; give load() a larger maxMemory, or ask for less.`,
+    );
   }
 
-  write(address: Address, data: Float32Array | Uint8Array): void {
+  write(address: Address, data: HeapArray): void {
     this.#view().set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), address);
   }
 
-  read(address: Address, floats: number): Float32Array<ArrayBuffer> {
-    const result = allocate(floats, 'The call');
-    const end = address + result.byteLength;
-    new Uint8Array(result.buffer).set(this.#view().subarray(address, end));
-    return result;
+  /** Fills `into` from the heap. */
+  read(address: Address, into: Float32Array): void {
+    const bytes = new Uint8Array(into.buffer, into.byteOffset, into.byteLength);
+    bytes.set(this.#view().subarray(address, address + into.byteLength));
   }
 
-  /** What the core says of a call struct: "log_sum_exp:i,scale:f,". */
-  layoutOf(operation: keyof Calls): Layout {
-    let layout = this.#layouts.get(operation);
-    if (!layout) {
-      const bytes = this.#view();
-      const start = this.module[`${operation}Layout`]();
-      // A copy: text is not decoded from shared memory.
-      const text = new TextDecoder().decode(bytes.slice(start, bytes.indexOf(0, start)));
-      layout = text.split(',').slice(0, -1).map((field) => {
-        const [name, kind] = field.split(':') as [string, string];
-        return { name: name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase()), isFloat: kind === 'f' };
-      });
-      this.#layouts.set(operation, layout);
+  /** Calls an operation of the core and returns its status. What the fields leave out is 0. */
+  call<Operation extends keyof Calls>(operation: Operation, fieldSets: readonly Calls[Operation][]): number {
+    const layout = this.#layoutOf(operation);
+    const { buffer } = this.#memory;
+    if (this.#callInts.buffer !== buffer) {
+      this.#callInts = new Int32Array(buffer, this.#callAddress, LARGEST_CALL / BYTES_PER_FIELD);
+      this.#callFloats = new Float32Array(buffer, this.#callAddress, LARGEST_CALL / BYTES_PER_FIELD);
     }
-    return layout;
+    const ints = this.#callInts.fill(0);
+    for (const fields of fieldSets) {
+      for (const name in fields) {
+        const field = fields[name] as CallField | readonly number[] | undefined;
+        if (field === undefined) continue;
+        const place = layout.get(name);
+        if (!place) throw new TypeError(`The core's ${operation} has no ${name}.`);
+        if (place.isFloat) this.#callFloats[place.at] = field as number;
+        else if (typeof field !== 'object') ints[place.at] = Number(field);
+        else if ('address' in field) ints[place.at] = field.address;
+        else ints.set(field, place.at);
+      }
+    }
+    return this.module[operation](this.#callAddress);
   }
 
-  writeCall<Operation extends keyof Calls>(address: Address, layout: Layout, fields: Calls[Operation]): void {
-    const view = new DataView(this.#memory.buffer, address);
-    layout.forEach(({ name, isFloat }, i) => {
-      const field = fields[name as keyof Calls[Operation]] as CallField | undefined;
-      if (field === undefined) throw new TypeError(`The core wants ${name}, which module.ts does not know.`);
-      if (isFloat) view.setFloat32(i * BYTES_PER_FIELD, field as number, true);
-      else view.setInt32(i * BYTES_PER_FIELD, typeof field === 'object' ? field.address : Number(field), true);
-    });
+  /** What the core says of a call struct: "query:t,log_sum_exp:i,scale:f,". */
+  #layoutOf(operation: keyof Calls): Layout {
+    const known = this.#layouts.get(operation);
+    if (known) return known;
+    const bytes = this.#view();
+    const start = this.module[`${operation}Layout`]();
+    // A copy: text is not decoded from shared memory.
+    const text = new TextDecoder().decode(bytes.slice(start, bytes.indexOf(0, start)));
+    const layout = new Map<string, { at: number; isFloat: boolean }>();
+    let at = 0;
+    for (const field of text.split(',').slice(0, -1)) {
+      const [theirs, kind] = field.split(':') as [string, string];
+      const name = theirs.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+      layout.set(name, { at: at++, isFloat: kind === 'f' });
+      if (kind !== 't') continue;
+      layout.set(`${name}Strides`, { at, isFloat: false });
+      at += 4;
+    }
+    this.#layouts.set(operation, layout);
+    return layout;
   }
 
   #view(): Uint8Array {

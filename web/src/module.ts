@@ -3,26 +3,41 @@
 /** A byte offset into the module's memory; 0 stands for "not given". */
 export type Address = number;
 
-/** What a call struct holds by name: names in the core are the same in snake_case. */
-export type CallFields<Ints extends string, Floats extends string = never> = Record<Ints, CallField> &
-  Record<Floats, number>;
+/** What a call struct holds by name: names in the core are the same in snake_case. What is left out is 0. */
+export type CallFields<Names extends string, Tensors extends string = never> = {
+  readonly [Name in Names | Tensors]?: CallField | undefined;
+} & {
+  /** In elements, of each axis. */
+  readonly [Name in Tensors as `${Name}Strides`]?: readonly number[] | undefined;
+};
 /** A number, a flag, or a place in memory. */
 export type CallField = number | boolean | { readonly address: Address };
 
-type AttentionInts =
-  | 'query' | 'key' | 'value' | 'mask' | 'out' | 'weights' | 'logSumExp' | 'workspace' | 'workspaceBytes'
-  | 'batch' | 'numHeads' | 'numKvHeads' | 'queryLen' | 'keyLen' | 'headDim' | 'valueDim' | 'lengthFirst'
-  | 'maskBatch' | 'maskHeads' | 'maskQueryLen' | 'maskKeyLen' | 'causal' | 'causalOffset';
-type TraceInts = 'x' | 'wq' | 'wk' | 'wv' | 'scores' | 'scaled' | 'embedDim';
-type RnnInts =
+type AttentionTensors = 'query' | 'key' | 'value' | 'out' | 'mask' | 'bias';
+type AttentionFields =
+  | 'batch' | 'numHeads' | 'numKvHeads' | 'queryLen' | 'keyLen' | 'headDim' | 'valueDim'
+  | 'scale' | 'softcap' | 'alibiSlopes' | 'sinks' | 'causal' | 'windowLeft' | 'windowRight'
+  | 'queryOffset' | 'queryOffsets' | 'keyLengths' | 'sequences' | 'sequenceQueries' | 'sequenceKeys'
+  | 'dropout' | 'seedLow' | 'seedHigh'
+  | 'weights' | 'weightHeads' | 'weightHeadCount' | 'weightQueries' | 'weightQueryCount' | 'meanWeights'
+  | 'scores' | 'scoreStage' | 'logSumExp' | 'workspace' | 'workspaceBytes';
+type LinearFields = 'x' | 'weight' | 'bias' | 'out' | 'rows' | 'inDim' | 'outDim' | 'workspace' | 'workspaceBytes';
+type RowsFields = 'operation' | 'x' | 'out' | 'rows' | 'columns' | 'gamma' | 'beta' | 'epsilon';
+type RotaryTablesFields = 'base' | 'positions' | 'cosines' | 'sines' | 'rows' | 'pairs';
+type RotaryFields =
+  | 'batch' | 'heads' | 'length' | 'dim' | 'cosines' | 'sines' | 'rows' | 'pairs' | 'tableRows' | 'neighbours';
+type RnnFields =
   | 'x' | 'wx' | 'wh' | 'bx' | 'bh' | 'h0' | 'outputs' | 'h' | 'workspace' | 'workspaceBytes'
   | 'batch' | 'length' | 'inputDim' | 'hidden';
 
 /** The operations that take a call struct, and its fields. */
 export interface Calls {
-  attention: CallFields<AttentionInts, 'scale'>;
-  trace: CallFields<AttentionInts | TraceInts, 'scale'>;
-  rnn: CallFields<RnnInts>;
+  attention: CallFields<AttentionFields, AttentionTensors>;
+  linear: CallFields<LinearFields>;
+  rows: CallFields<RowsFields>;
+  rotaryTables: CallFields<RotaryTablesFields>;
+  rotary: CallFields<RotaryFields, 'x' | 'out'>;
+  rnn: CallFields<RnnFields>;
 }
 
 type Operations = Record<keyof Calls, (call: Address) => number> &
@@ -38,7 +53,7 @@ export interface RawModule extends Operations {
   startThreads(threads: number): number;
   /** `rows` is batch * heads * queries where weights are wanted, else 0. */
   attentionWorkspaceBytes(headDim: number, valueDim: number, rows: number): number;
-  traceWorkspaceBytes(length: number, embedDim: number, headDim: number, valueDim: number): number;
+  linearWorkspaceBytes(inDim: number, outDim: number): number;
   rnnWorkspaceBytes(inputDim: number, hidden: number): number;
   /** Threaded builds only. */
   PThread?: { terminateAllThreads(): void };

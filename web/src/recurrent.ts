@@ -2,22 +2,25 @@ import { expectOptions, expectShape, type Numbers, numbers } from './arguments.j
 import type { EngineMemory } from './memory.js';
 import type { Tensor, TensorLike } from './tensor.js';
 
+/** What a recurrent network learns, in `h_t = tanh(x_t . wx + bx + h_(t-1) . wh + bh)`. */
 export interface RnnParameters {
-  /** (inputDim, hidden) */
+  /** Weight of the input, (inputDim, hidden). */
   wx: TensorLike;
-  /** (hidden, hidden) */
+  /** Weight of the state, (hidden, hidden). */
   wh: TensorLike;
-  /** (hidden), default 0. */
+  /** Bias of the input, (hidden), default 0. */
   bx?: TensorLike | undefined;
-  /** (hidden), default 0. */
+  /** Bias of the state, (hidden), default 0. */
   bh?: TensorLike | undefined;
 }
 
+/** What rnn() may be told. */
 export interface RnnOptions {
   /** The state before the first step: (hidden), or (batch, hidden) for a batch. Default 0. */
   h0?: TensorLike | undefined;
 }
 
+/** What rnn() gives. */
 export interface RnnResult {
   /** Every state: (length, hidden) or (batch, length, hidden). */
   outputs: Tensor;

@@ -2,6 +2,7 @@ import { QkvError } from './errors.js';
 
 /** Numbers to any depth, all rows of one level equally long. */
 export type NestedNumbers = readonly (number | NestedNumbers)[];
+/** Booleans to any depth, all rows of one level equally long. */
 export type NestedBooleans = readonly (boolean | NestedBooleans)[];
 
 /** Typed arrays of any kind, over plain or shared memory, whole or subarrays. */
@@ -21,15 +22,26 @@ export type NumericArray =
 /** Numbers with a shape, as arguments: a {@link Tensor}, an object like one, or nested arrays. */
 export type TensorLike =
   | NestedNumbers
-  | { readonly data: NumericArray; readonly shape: readonly number[] };
+  | {
+      /** Row-major elements; converted to float32 where they are not. */
+      readonly data: NumericArray;
+      /** The length of each axis; their product is the data's length. */
+      readonly shape: readonly number[];
+    };
 
 /** Booleans with a shape: true (1) may attend, false (0) may not. */
 export type MaskLike =
   | NestedBooleans
-  | { readonly data: Uint8Array; readonly shape: readonly number[] };
+  | {
+      /** Row-major flags, 0 or not. */
+      readonly data: Uint8Array;
+      /** The length of each axis; their product is the data's length. */
+      readonly shape: readonly number[];
+    };
 
 /** The core counts in 32 bits. */
-const LONGEST_AXIS = 2 ** 31 - 1;
+export const LONGEST_AXIS = 2 ** 31 - 1;
+const MOST_AXES = 32;
 
 type Nested<T> = readonly (T | Nested<T>)[];
 
@@ -38,15 +50,28 @@ type Nested<T> = readonly (T | Nested<T>)[];
  * writes to it. Axes may be of length 0.
  */
 export class Tensor<Data extends Float32Array | Uint8Array = Float32Array<ArrayBuffer>> {
+  /** The elements, row by row. */
   readonly data: Data;
+  /** The length of each axis; their product is the data's length. */
   readonly shape: readonly number[];
 
+  /**
+   * Unchecked; tensor() checks and converts.
+   *
+   * @param data the elements, row by row; kept, not copied
+   * @param shape the length of each axis
+   */
   constructor(data: Data, shape: readonly number[]) {
     this.data = data;
     this.shape = shape;
   }
 
-  /** One element: `x.at(row, column)`. Throws where an index is out of range. */
+  /**
+   * One element: `x.at(row, column)`.
+   *
+   * @param indices one for each axis, from 0
+   * @throws QkvError INVALID_ARGUMENT: an index out of range, more or fewer of them than axes
+   */
   at(...indices: number[]): number {
     if (indices.length !== this.shape.length) {
       throw new QkvError(
@@ -60,7 +85,7 @@ export class Tensor<Data extends Float32Array | Uint8Array = Float32Array<ArrayB
       if (!Number.isInteger(index) || index < 0 || index >= length) {
         throw new QkvError(
           'INVALID_ARGUMENT',
-          `at: index ${index} came for axis ${axis}, expected a whole number from 0 below ${length}.`,
+          `at: index ${describe(index)} came for axis ${axis}, expected a whole number from 0 below ${length}.`,
         );
       }
       offset = offset * length + index;
@@ -69,7 +94,7 @@ export class Tensor<Data extends Float32Array | Uint8Array = Float32Array<ArrayB
   }
 
   /** The numbers as nested arrays, one level for each axis. */
-  toArray(): Nested<number> {
+  toArray(): NestedNumbers {
     const level = (axis: number, offset: number, size: number): Nested<number> => {
       const length = this.shape[axis]!;
       if (axis === this.shape.length - 1) return Array.from(this.data.subarray(offset, offset + length));
@@ -80,8 +105,11 @@ export class Tensor<Data extends Float32Array | Uint8Array = Float32Array<ArrayB
   }
 }
 
+/** A message is a sentence, whatever came. */
+export const shorten = (text: string): string => (text.length > 100 ? `${text.slice(0, 100)}...` : text);
+
 /** "(2, 3)" */
-export const showShape = (shape: readonly number[]): string => `(${shape.join(', ')})`;
+export const showShape = (shape: readonly unknown[]): string => `(${shorten(shape.join(', '))})`;
 
 export const sizeOf = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
 
@@ -89,6 +117,8 @@ export const sizeOf = (shape: readonly number[]): number => shape.reduce((a, b) 
  * A tensor from nested arrays, or from a typed array and its shape. Booleans and `Uint8Array` give a
  * mask (`Uint8Array` data); everything else gives float32, converted where it has to be.
  *
+ * @param data numbers or booleans; float32 and bytes are kept, not copied
+ * @param shape the length of each axis; default that of the nested arrays, or one axis
  * @throws QkvError SHAPE_MISMATCH: ragged rows, or a shape that does not hold the data;
  *   INVALID_ARGUMENT: anything that is no number.
  */
@@ -108,8 +138,7 @@ export function tensor(
   shape?: readonly number[],
 ): Tensor<Float32Array | Uint8Array> {
   if (Array.isArray(data)) {
-    const nested = data as Nested<number | boolean>;
-    const flat = flatten(nested, shapeOf(nested, 'data'), 'data');
+    const flat = flatten(data, 'data');
     return shape === undefined ? flat : new Tensor(flat.data, checkedShape(shape, flat.data.length, 'shape'));
   }
   if (!isNumericArray(data)) {
@@ -118,7 +147,7 @@ export function tensor(
       `tensor: data is ${describe(data)}, expected nested arrays of numbers or a typed array.`,
     );
   }
-  const checked = checkedShape(shape ?? [data.length], data.length, 'shape');
+  const checked = checkedShape(shape === undefined ? [data.length] : shape, data.length, 'shape');
   return new Tensor(data instanceof Uint8Array ? data : toFloat32(data), checked);
 }
 
@@ -132,9 +161,9 @@ export function describe(value: unknown): string {
     case 'symbol':
       return `a ${typeof value}`;
     case 'bigint':
-      return `${value}n`;
+      return shorten(`${value}n`);
     default:
-      return typeof value === 'string' ? JSON.stringify(value) : String(value);
+      return typeof value === 'string' ? JSON.stringify(shorten(value)) : String(value);
   }
 }
 
@@ -151,21 +180,27 @@ export function toFloat32(data: NumericArray): Float32Array {
   return new Float32Array(data);
 }
 
-/** Memory for a result. @throws QkvError OUT_OF_MEMORY where the host has none. */
-export function allocate(floats: number, operation: string): Float32Array<ArrayBuffer> {
+type Kind = 'number' | 'boolean';
+
+/** Memory for `count` numbers, or a byte for each boolean. @throws QkvError OUT_OF_MEMORY where the host has none. */
+export function allocate(count: number, name: string): Float32Array<ArrayBuffer>;
+export function allocate(count: number, name: string, kind: Kind): Float32Array<ArrayBuffer> | Uint8Array<ArrayBuffer>;
+export function allocate(count: number, name: string, kind: Kind = 'number') {
+  const Data = kind === 'number' ? Float32Array : Uint8Array;
   try {
-    return new Float32Array(floats);
+    return new Data(count);
   } catch (cause) {
-    throw new QkvError('OUT_OF_MEMORY', `${operation} has a result of ${4 * floats} bytes, which this host does not give.`, { cause });
+    throw new QkvError('OUT_OF_MEMORY', `${name} takes ${Data.BYTES_PER_ELEMENT * count} bytes, which this host does not give.`, { cause });
   }
 }
 
 /** A copy of `shape` that is known to hold `length` elements. `name` is the argument's. */
 export function checkedShape(shape: readonly number[], length: number, name: string): readonly number[] {
-  if (!Array.isArray(shape) || !shape.every((n) => Number.isInteger(n) && n >= 0 && n <= LONGEST_AXIS)) {
+  // Spread, since every() and map() pass over holes.
+  if (!Array.isArray(shape) || ![...shape].every((n) => Number.isInteger(n) && n >= 0 && n <= LONGEST_AXIS)) {
     throw new QkvError(
       'INVALID_ARGUMENT',
-      `${name} is ${Array.isArray(shape) ? showShape(shape) : describe(shape)}, expected whole numbers from 0 to ${LONGEST_AXIS}.`,
+      `${name} is ${Array.isArray(shape) ? showShape([...shape].map(describe)) : describe(shape)}, expected whole numbers from 0 to ${LONGEST_AXIS}.`,
     );
   }
   if (sizeOf(shape) !== length) {
@@ -177,31 +212,31 @@ export function checkedShape(shape: readonly number[], length: number, name: str
   return Object.freeze([...shape]);
 }
 
-/** The shape of nested arrays, read off their first elements. */
-export function shapeOf(nested: Nested<unknown>, name: string): number[] {
-  const shape: number[] = [];
-  for (let level: unknown = nested; Array.isArray(level); level = level[0]) {
-    shape.push(level.length);
-    if (shape.length > 32) throw new QkvError('INVALID_ARGUMENT', `${name} is nested too deeply.`);
-  }
-  return shape;
-}
-
-/** Float32 numbers, or bytes where the elements are booleans. */
+/**
+ * Float32 numbers, or a byte for each boolean: of the kind that is wanted, or else of the first element's.
+ * The shape is read off the first elements of each level.
+ */
 export function flatten(
-  nested: Nested<number | boolean>,
-  shape: readonly number[],
+  nested: Nested<unknown>,
   name: string,
+  wanted?: Kind,
 ): Tensor<Float32Array<ArrayBuffer> | Uint8Array<ArrayBuffer>> {
+  const shape: number[] = [];
   let first: unknown = nested;
-  while (Array.isArray(first)) first = first[0];
-  const kind = typeof first === 'boolean' ? 'boolean' : 'number';
-  const data = kind === 'boolean' ? new Uint8Array(sizeOf(shape)) : new Float32Array(sizeOf(shape));
+  for (; Array.isArray(first); first = first[0]) {
+    shape.push(first.length);
+    if (shape.length > MOST_AXES) {
+      throw new QkvError('INVALID_ARGUMENT', `${name} is nested more than ${MOST_AXES} levels deep, expected one for each axis.`);
+    }
+  }
+  const kind = wanted ?? (typeof first === 'boolean' ? 'boolean' : 'number');
+  const data = allocate(sizeOf(shape), name, kind);
   let count = 0;
   const visit = (level: unknown, axis: number): void => {
     if (axis === shape.length) {
       if (typeof level !== kind) {
-        throw new QkvError('INVALID_ARGUMENT', `${name} holds ${describe(level)}, expected only ${kind}s.`);
+        const came = typeof level === 'boolean' || typeof level === 'number' ? `${typeof level}s` : describe(level);
+        throw new QkvError('INVALID_ARGUMENT', `${name} holds ${came}, expected ${kind}s.`);
       }
       data[count++] = Number(level);
       return;

@@ -1,9 +1,14 @@
 import { QkvError } from './errors.js';
 import type { Features } from './features.js';
 
+/**
+ * A build of the WebAssembly module: `relaxed` has relaxed SIMD's fused multiply-add, `-mt` threads over shared
+ * memory. All need 128-bit SIMD.
+ */
+export type Variant = 'simd' | 'simd-mt' | 'relaxed' | 'relaxed-mt';
+
 /** The builds, slowest first. */
-export const VARIANTS = ['simd', 'simd-mt', 'relaxed', 'relaxed-mt'] as const;
-export type Variant = (typeof VARIANTS)[number];
+export const VARIANTS: readonly Variant[] = ['simd', 'simd-mt', 'relaxed', 'relaxed-mt'];
 
 /** More would cost more memory than they bring. */
 export const MAX_THREADS = 32;

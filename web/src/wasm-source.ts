@@ -63,6 +63,8 @@ const isWasm = (bytes: Uint8Array): boolean =>
   bytes[0] === 0 && bytes[1] === 0x61 && bytes[2] === 0x73 && bytes[3] === 0x6d;
 
 function bytesOf(source: WasmSource): Promise<Uint8Array> | Uint8Array {
+  // Of a buffer that was transferred away no view can be made.
+  if ((source as ArrayBuffer).byteLength === 0) return new Uint8Array();
   if (ArrayBuffer.isView(source)) return new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
   if (source instanceof ArrayBuffer || isShared(source)) return new Uint8Array(source);
   if (typeof Response !== 'undefined' && source instanceof Response) return fetchBytes(source, 'the response');
@@ -86,7 +88,7 @@ function asUrl(text: string): URL {
   try {
     return new URL(text);
   } catch (error) {
-    throw new QkvError('INVALID_ARGUMENT', `wasm is ${describe(text)}, which is no valid URL.`, { cause: error });
+    throw new QkvError('INVALID_ARGUMENT', `wasm is ${describe(text)}, expected a valid URL.`, { cause: error });
   }
 }
 

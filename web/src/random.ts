@@ -1,0 +1,13 @@
+/**
+ * Seeded numbers from 0 to below 1, the same on every host: Mulberry32 (T. Ettinger, public domain). For
+ * starting weights, not for secrets.
+ */
+export function randomNumbers(seed: number): () => number {
+  let state = seed | 0;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
