@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 
-import { load, tensor } from 'qkv';
+import { type AttentionOptions, load, tensor, type Tensor } from 'qkv';
 
 import { errorOf, loadVariant, variant } from './support/engine.js';
 import { randomFloats } from './support/reference.js';
@@ -41,6 +41,50 @@ describe(`memory, ${variant}`, () => {
     engine.attention(x, x, x);
     // The score matrix alone would be 256 MiB.
     assert.ok(engine.info().memory.used < 8 * MIB, `the engine took ${engine.info().memory.used} bytes`);
+    engine.dispose();
+  });
+
+  test('of scratch is the same for all lengths without weights, and some bytes a row with', async () => {
+    // An engine that is too small says how many bytes a call needs.
+    const engine = await loadVariant({ maxMemory: 2 * MIB });
+    const scratch = async (length: number, options: AttentionOptions, outputs: number) => {
+      const x = tensor(new Float32Array(8 * length * 64), [8, length, 64]);
+      const { message } = await errorOf(() => engine.attention(x, x, x, options));
+      return Number(/needs (\d+) bytes/.exec(message)![1]) - 4 * (4 * x.data.length + outputs);
+    };
+    const lengths = [1024, 4096, 16384];
+    const plain = await Promise.all(lengths.map((length) => scratch(length, { logSumExp: true }, 8 * length)));
+    const mean = await Promise.all(lengths.map((length) => scratch(length, { weights: 'mean' }, length * length)));
+    console.log(`bytes of scratch at ${lengths.join(', ')}: ${plain.join(', ')}; with weights: ${mean.join(', ')}`);
+    assert.ok(plain.every((bytes) => bytes === plain[0] && bytes < MIB), `scratch grows with the length: ${plain.join(', ')}`);
+    mean.forEach((bytes, i) => {
+      // The maximum and the sum of each row.
+      assert.ok(bytes <= plain[0]! + 8 * 8 * lengths[i]! + 1024, `${bytes} bytes at ${lengths[i]}`);
+    });
+    engine.dispose();
+  });
+
+  test('of chosen rows of weights is that of these rows', async () => {
+    const engine = await loadVariant({ maxMemory: 253 * MIB });
+    const make = (length: number, seed: number) => tensor(randomFloats(8 * length * 8, seed), [8, length, 8]);
+    const [query, key, value] = [make(8192, 1), make(8192, 2), make(8192, 3)];
+    const plain = engine.attention(query, key, value).output;
+    const { used } = engine.info().memory;
+    const made = engine.attention(query, key, value, { weights: { heads: [3], queries: [7] } });
+    const extra = engine.info().memory.used - used;
+    assert.ok(extra < 8 * MIB, `one row took ${extra} bytes more`);
+    assert.deepEqual(made.output.data, plain.data);
+    assert.deepEqual(made.weights.shape, [1, 1, 8192]);
+    // That query of that head alone has the same row.
+    const head = ({ data }: Tensor, first: number, rows: number) =>
+      tensor(data.slice((3 * 8192 + first) * 8, (3 * 8192 + first + rows) * 8), [rows, 8]);
+    const alone = engine.attention(head(query, 7, 1), head(key, 0, 8192), head(value, 0, 8192), { weights: 'heads' });
+    assert.deepEqual(made.weights.data, alone.weights.data);
+    // And in a case small enough to hold all rows, the chosen one is theirs.
+    const [q, k, v] = [make(300, 4), make(300, 5), make(300, 6)];
+    const full = engine.attention(q, k, v, { weights: 'heads' }).weights;
+    const row = engine.attention(q, k, v, { weights: { heads: [3], queries: [7] } }).weights;
+    assert.deepEqual(row.data, full.data.slice((3 * 300 + 7) * 300, (3 * 300 + 8) * 300));
     engine.dispose();
   });
 

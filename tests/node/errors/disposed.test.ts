@@ -1,0 +1,77 @@
+// Every method of an engine, a layer and a cache after dispose().
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+
+import { Engine, type QkvError } from 'qkv';
+
+import { errorOf, loadVariant, variant } from '../support/engine.js';
+
+type Methods = Record<string, (...args: unknown[]) => unknown>;
+
+/** What there is to call but dispose(), whatever is added one day. */
+function methodsOf(prototype: object): string[] {
+  const isMethod = (name: string) => typeof Object.getOwnPropertyDescriptor(prototype, name)!.value === 'function';
+  return Object.getOwnPropertyNames(prototype).filter((name) => !['constructor', 'dispose'].includes(name) && isMethod(name));
+}
+
+async function expectDisposed(target: object, sentence: (method: string) => string): Promise<void> {
+  const methods = methodsOf(Object.getPrototypeOf(target));
+  assert.ok(methods.length > 1, 'there are no methods');
+  for (const method of methods) {
+    // Whatever else is wrong with the call.
+    const error: QkvError = await errorOf(() => (target as Methods)[method]!());
+    assert.deepEqual([error.code, error.message], ['DISPOSED', sentence(method)]);
+  }
+}
+
+const ended = (prefix = '') => (method: string) => `${prefix}${method}: this engine was disposed; load() gives a new one.`;
+
+describe(`disposed, ${variant}`, () => {
+  // Engines that are loaded with equal options are one engine: each of these is loaded after the last was disposed.
+  test('an engine', async () => {
+    const engine = await loadVariant();
+    engine.dispose();
+    assert.ok(methodsOf(Engine.prototype).includes('attention'));
+    await expectDisposed(engine, ended());
+    engine.dispose();
+    engine[Symbol.dispose]();
+  });
+
+  test('the engine of a layer and of a cache', async () => {
+    const engine = await loadVariant();
+    const layer = engine.multiHeadAttention({ embedDim: 2, numHeads: 1 });
+    const cache = engine.kvCache({ numKvHeads: 1, headDim: 1, capacity: 1 });
+    engine.dispose();
+    await expectDisposed(layer, ended('multiHeadAttention.'));
+    await expectDisposed(cache, ended('kvCache.'));
+    for (const made of [layer, cache]) {
+      made.dispose();
+      made[Symbol.dispose]();
+    }
+    assert.equal(layer.parameters.wq.data.length, 4, 'the weights are gone');
+  });
+
+  test('a layer and a cache, whose engine works on', async () => {
+    const engine = await loadVariant();
+    const layer = engine.multiHeadAttention({ embedDim: 2, numHeads: 1 });
+    const [cache, other] = [1, 1].map(() => engine.kvCache({ numKvHeads: 1, headDim: 1, capacity: 1 }));
+    other!.append([[[1]]], [[[5]]]);
+    layer.dispose();
+    cache![Symbol.dispose]();
+    await expectDisposed(layer, (method) => `multiHeadAttention.${method}: this layer was disposed; engine.multiHeadAttention() gives a new one.`);
+    await expectDisposed(cache!, (method) => `kvCache.${method}: this cache was disposed; engine.kvCache() gives a new one.`);
+    layer.dispose();
+    cache!.dispose();
+    assert.deepEqual(other!.attend([[[3]]]).output.toArray(), [[[5]]]);
+    engine.dispose();
+  });
+
+  test('an engine that others share, once: load() then gives a new one', async () => {
+    const [engine, same] = [await loadVariant(), await loadVariant()];
+    assert.equal(engine, same);
+    engine.dispose();
+    const next = await loadVariant();
+    assert.deepEqual(next.attention([[1]], [[1]], [[5]]).output.toArray(), [[5]]);
+    next.dispose();
+  });
+});

@@ -1,0 +1,198 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+
+import { type Engine, load, type RotaryOptions, tensor, type Tensor } from 'qkv';
+
+import { errorOf, loadVariant, threaded, variant } from './support/engine.js';
+import { allowedError, largestError, randomFloats, type Rounding, toDouble, toFloat } from './support/reference.js';
+
+let engine: Engine;
+before(async () => { engine = await loadVariant(); });
+after(() => engine.dispose());
+
+const PAIRINGS = ['halves', 'neighbours'] as const;
+const random = (seed: number, ...shape: number[]) => tensor(randomFloats(shape.reduce((a, b) => a * b), seed), shape);
+const empty = (...shape: number[]) => tensor(new Float32Array(0), shape);
+
+/** Pair i of each row turned by the angles that its position gives. */
+function turned(
+  x: Tensor,
+  pairing: RotaryOptions['pairing'],
+  dims: number,
+  angleOf: (row: number, pair: number) => { cos: number; sin: number },
+  round: Rounding,
+): Float64Array {
+  const [length, dim] = x.shape.slice(-2) as [number, number];
+  const out = Float64Array.from(x.data);
+  for (let row = 0; row < x.data.length / dim; row++) {
+    for (let i = 0; i < dims / 2; i++) {
+      const [a, b] = pairing === 'halves' ? [i, dims / 2 + i] : [2 * i, 2 * i + 1];
+      const [p, q] = [x.data[row * dim + a]!, x.data[row * dim + b]!];
+      const angle = angleOf(row % length, i);
+      const [cos, sin] = [round(angle.cos), round(angle.sin)];
+      out[row * dim + a] = round(round(p * cos) - round(q * sin));
+      out[row * dim + b] = round(round(p * sin) + round(q * cos));
+    }
+  }
+  return out;
+}
+
+const angles = (positions: number[], dims: number, base = 10000) => (row: number, pair: number) => {
+  const angle = positions[row]! * base ** ((-2 * pair) / dims);
+  return { cos: Math.cos(angle), sin: Math.sin(angle) };
+};
+
+function isNear(made: Tensor, run: (round: Rounding) => Float64Array, what: string): void {
+  const exact = run(toDouble);
+  const [error, allowed] = [largestError(made.data, exact), allowedError(run(toFloat), exact)];
+  assert.ok(error <= allowed, `${what} is off by ${error}, allowed are ${allowed}`);
+}
+
+describe(`rotary, ${variant}`, () => {
+  test('pairs neighbours or halves, as it is told', () => {
+    const near = (made: Tensor, expected: number[]) =>
+      assert.ok(largestError(made.data, expected) < 1e-6, `${made.toArray()} came, ${expected} expected`);
+    near(engine.rotary([[1, 2, 3, 4]], { pairing: 'neighbours', offset: 1 }), [-1.142640, 1.922076, 2.959851, 4.029800]);
+    near(engine.rotary([[1, 2, 3, 4]], { pairing: 'halves', positions: [1] }), [-1.984111, 1.959901, 2.462378, 4.019800]);
+  });
+
+  test('is as exact as a plain float program, over ranks, dims, bases and positions', () => {
+    for (const [shape, dims, base] of [[[7, 2], 2, 10000], [[3, 9, 6], 6, 100], [[2, 3, 40, 64], 64, 10000], [[2, 33, 20], 10, 5e5], [[1, 4, 5], 4, 1], [[5, 7], 0, 10000]] as const) {
+      const x = random(dims + 1, ...shape);
+      const length = shape.at(-2)!;
+      const positions = Array.from({ length }, (_, t) => ((t * 13) % 29) - 3 + t / 4);
+      for (const pairing of PAIRINGS) {
+        const made = engine.rotary(x, { pairing, dims, base, positions });
+        assert.deepEqual(made.shape, shape);
+        isNear(made, (round) => turned(x, pairing, dims, angles(positions, dims, base), round), `${pairing} of (${shape}), dims ${dims}, base ${base}`);
+        const counted = Array.from({ length }, (_, t) => t + 1000);
+        isNear(engine.rotary(x, { pairing, dims, base, offset: 1000 }), (round) => turned(x, pairing, dims, angles(counted, dims, base), round), `${pairing} of (${shape}) with an offset`);
+      }
+    }
+  });
+
+  test('positions may be in any kind of list, far away and in no order', () => {
+    const x = random(1, 3, 4);
+    const expected = engine.rotary(x, { pairing: 'halves', positions: [5, 2, 1000000] }).data;
+    for (const positions of [new Int32Array([5, 2, 1000000]), new Float64Array([5, 2, 1000000]), tensor([5, 2, 1000000])]) {
+      assert.deepEqual(engine.rotary(x, { pairing: 'halves', positions }).data, expected);
+    }
+    // Whole numbers that float32 does not hold.
+    const far = [2 ** 30 - 1, -(2 ** 30) + 1, 2 ** 24 + 1];
+    const made = engine.rotary(x, { pairing: 'neighbours', positions: far });
+    const exact = turned(x, 'neighbours', 4, angles(far, 4), toDouble);
+    // An angle of 2^30 in double is known to 2^-23.
+    assert.ok(largestError(made.data, exact) < 4 * 2 ** -23, `${made.toArray()} came, ${exact} expected`);
+  });
+
+  test('defaults: positions from 0, base 10000, all dims', () => {
+    const x = random(2, 5, 6);
+    for (const pairing of PAIRINGS) {
+      const expected = engine.rotary(x, { pairing, positions: [0, 1, 2, 3, 4], base: 10000, dims: 6 });
+      assert.deepEqual(engine.rotary(x, { pairing }), expected);
+      assert.deepEqual(engine.rotary(x, { pairing, offset: 0 }), expected);
+      assert.deepEqual(expected.data.slice(0, 6), x.data.slice(0, 6), 'position 0 turned');
+    }
+  });
+
+  test('heads and batches turn alike, one token alone as in its sequence', () => {
+    const x = random(3, 2, 3, 5, 8);
+    for (const pairing of PAIRINGS) {
+      const whole = engine.rotary(x, { pairing, offset: 7 });
+      for (let row = 0; row < 30; row++) {
+        const one = tensor(x.data.slice(row * 8, (row + 1) * 8), [1, 8]);
+        assert.deepEqual(engine.rotary(one, { pairing, offset: 7 + (row % 5) }).data, whole.data.slice(row * 8, (row + 1) * 8));
+      }
+    }
+  });
+
+  test('given cos and sin are looked up by position', () => {
+    const x = random(4, 2, 3, 6);
+    const [cos, sin] = [random(5, 10, 2), random(6, 10, 2)];
+    for (const pairing of PAIRINGS) {
+      for (const [options, positions] of [[{ positions: [9, 0, 4] }, [9, 0, 4]], [{ offset: 7 }, [7, 8, 9]], [{ dims: 4 }, [0, 1, 2]]] as const) {
+        const looked = (row: number, pair: number) => ({ cos: cos.at(positions[row]!, pair), sin: sin.at(positions[row]!, pair) });
+        isNear(engine.rotary(x, { pairing, cos, sin, ...options }), (round) => turned(x, pairing, 4, looked, round), `${pairing} with tables at ${positions}`);
+      }
+    }
+  });
+
+  test('takes axes of length 0, and never writes to its arguments', () => {
+    for (const shape of [[0, 4], [3, 0], [0, 3, 4], [2, 0, 0]]) {
+      for (const pairing of PAIRINGS) assert.deepEqual(engine.rotary(empty(...shape), { pairing }).shape, shape);
+    }
+    assert.deepEqual(engine.rotary(empty(0, 4), { pairing: 'halves', cos: empty(0, 2), sin: empty(0, 2), positions: [] }).shape, [0, 4]);
+    const [x, cos, sin, positions] = [random(1, 3, 4), random(2, 3, 2), random(3, 3, 2), new Float64Array([2, 1, 0])];
+    const before = [x.data, cos.data, sin.data, positions].map((data) => data.slice());
+    engine.rotary(x, { pairing: 'halves', cos, sin, positions });
+    engine.rotary(x, { pairing: 'neighbours', positions });
+    assert.deepEqual([x.data, cos.data, sin.data, positions], before);
+  });
+
+  test('the same bits for any number of threads', { skip: !threaded && 'this variant has no threads' }, async () => {
+    const x = random(1, 3, 200, 48);
+    const single = await load({ variant: variant.replace('-mt', '') as typeof variant });
+    for (const pairing of PAIRINGS) {
+      const expected = single.rotary(x, { pairing, offset: 5 });
+      assert.deepEqual(engine.rotary(x, { pairing, offset: 5 }), expected);
+      for (const threads of [1, 3]) {
+        const many = await loadVariant({ threads });
+        assert.deepEqual(many.rotary(x, { pairing, offset: 5 }), expected);
+        many.dispose();
+      }
+    }
+    single.dispose();
+  });
+});
+
+const x24 = [[1, 2, 3, 4], [5, 6, 7, 8]];
+// As JavaScript would call it, without TypeScript to help.
+const rotary = (x: unknown, options?: unknown) => () => engine.rotary(x as Tensor, options as RotaryOptions);
+const halves = (options: object) => rotary(x24, { pairing: 'halves', ...options });
+const tables = { cos: random(1, 3, 2), sin: random(2, 3, 2) };
+
+const REFUSED: [string, () => unknown, 'INVALID_ARGUMENT' | 'SHAPE_MISMATCH', RegExp][] = [
+  ['x: nothing', rotary(undefined, { pairing: 'halves' }), 'INVALID_ARGUMENT', /^x is undefined/],
+  ['x: rank 1', rotary([1, 2], { pairing: 'halves' }), 'SHAPE_MISMATCH', /^x has rank 1 with shape \(2\), expected \(\.\.\., length, dim\)/],
+  ['options: none', rotary(x24), 'INVALID_ARGUMENT', /^rotary: options is undefined, expected an object of pairing/],
+  ['options: misspelt', halves({ ofset: 1 }), 'INVALID_ARGUMENT', /^rotary: options has no "ofset"/],
+  ['pairing: missing', rotary(x24, {}), 'INVALID_ARGUMENT', /^pairing is undefined, expected 'halves' or 'neighbours'/],
+  ['pairing: unknown', rotary(x24, { pairing: 'interleaved' }), 'INVALID_ARGUMENT', /^pairing is "interleaved"/],
+  ['dims: odd', rotary([[1, 2, 3]], { pairing: 'halves' }), 'INVALID_ARGUMENT', /^dims is 3, expected an even number/],
+  ['dims: odd, given', halves({ dims: 3 }), 'INVALID_ARGUMENT', /^dims is 3, expected an even number/],
+  ['dims: too many', halves({ dims: 6 }), 'INVALID_ARGUMENT', /^dims is 6, expected a whole number from 0 to 4/],
+  ['dims: half of one', halves({ dims: 2.5 }), 'INVALID_ARGUMENT', /^dims is 2.5/],
+  ['base: below 1', halves({ base: 0 }), 'INVALID_ARGUMENT', /^base is 0, expected a finite number that is at least 1/],
+  ['base: NaN', halves({ base: NaN }), 'INVALID_ARGUMENT', /^base is NaN/],
+  ['base: a string', halves({ base: '100' }), 'INVALID_ARGUMENT', /^base is "100"/],
+  ['offset: half', halves({ offset: 0.5 }), 'INVALID_ARGUMENT', /^offset is 0.5, expected a whole number from -1073741824 to 1073741824/],
+  ['offset: a string', halves({ offset: '1' }), 'INVALID_ARGUMENT', /^offset is "1"/],
+  ['offset: with positions', halves({ offset: 1, positions: [0, 1] }), 'INVALID_ARGUMENT', /^offset is 1 together with positions/],
+  ['positions: too few', halves({ positions: [1] }), 'SHAPE_MISMATCH', /^positions has shape \(1\), expected 2 entries: a position for each row of x/],
+  ['positions: a number', halves({ positions: 3 }), 'INVALID_ARGUMENT', /^positions is 3/],
+  ['positions: NaN', halves({ positions: [0, NaN] }), 'INVALID_ARGUMENT', /^positions\[1\] is NaN, expected a number from -1073741824 to 1073741824/],
+  ['positions: too far', halves({ positions: [2 ** 31, 0] }), 'INVALID_ARGUMENT', /^positions\[0\] is 2147483648/],
+  ['positions: a word', halves({ positions: [0, 'x'] }), 'INVALID_ARGUMENT', /^positions\[1\] is "x", expected a number/],
+  ['cos alone', halves({ cos: tables.cos }), 'INVALID_ARGUMENT', /^cos came alone, expected both cos and sin/],
+  ['sin alone', halves({ sin: tables.sin }), 'INVALID_ARGUMENT', /^sin came alone/],
+  ['sin: another shape', halves({ cos: tables.cos, sin: [[1, 2]] }), 'SHAPE_MISMATCH', /^sin has shape \(1, 2\), expected \(3, 2\): cos's shape/],
+  ['cos: rank 3', halves({ cos: [[[1]]], sin: [[[1]]] }), 'SHAPE_MISMATCH', /^cos has rank 3/],
+  ['cos: too many columns', halves({ cos: [[1, 1, 1], [1, 1, 1]], sin: [[1, 1, 1], [1, 1, 1]] }), 'SHAPE_MISMATCH', /^cos has shape \(2, 3\), expected \(any, 2\)/],
+  ['cos: not the columns of dims', halves({ ...tables, dims: 2 }), 'SHAPE_MISMATCH', /^cos has shape \(3, 2\), expected \(any, 1\): \(positions, dims \/ 2\)/],
+  ['cos with a base', halves({ ...tables, base: 100 }), 'INVALID_ARGUMENT', /^base is 100 together with cos and sin/],
+  ['cos: no row for a position', halves({ ...tables, positions: [0, 3] }), 'INVALID_ARGUMENT', /^positions\[1\] is 3, expected a whole number from 0 to 2/],
+  ['cos: half a row', halves({ ...tables, positions: [0, 0.5] }), 'INVALID_ARGUMENT', /^positions\[1\] is 0.5/],
+  ['cos: too few rows', halves({ ...tables, offset: 2 }), 'SHAPE_MISMATCH', /^cos has 3 rows, expected at least 4/],
+  ['cos: a negative offset', halves({ ...tables, offset: -1 }), 'INVALID_ARGUMENT', /^offset is -1, expected a whole number from 0/],
+];
+
+describe(`what rotary refuses, ${variant}`, () => {
+  for (const [name, refused, code, message] of REFUSED) {
+    test(name, async () => {
+      const error = await errorOf(refused);
+      assert.equal(error.code, code, error.message);
+      assert.match(error.message, message);
+      assert.deepEqual(engine.rotary([[1, 2]], { pairing: 'halves' }).toArray(), [[1, 2]], 'the next call was wrong');
+    });
+  }
+});
