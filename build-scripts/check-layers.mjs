@@ -15,7 +15,7 @@ const RULES = [
   { where: 'cpp/src', line: /<Eigen/, allowed: [], except: /eigen\.hpp$/, why: 'only eigen.hpp includes Eigen' },
   { where: 'web/src', line: /\.buffer\b/, allowed: [], except: /(memory|wasm-source|tensor)\.ts$/, why: 'only memory.ts touches the heap' },
   { where: 'web/site', line: /from '[^']*(web\/src|dist\/|\.\.\/\.\.\/src)/, allowed: [], why: 'the page imports the package by its name' },
-  { where: 'tests/node', line: /from '(?!qkv'|node:|\.\/|\.\.\/support)/, allowed: [], why: 'Node tests import the installed package' },
+  { where: 'tests/node', line: /from '(?!qkv'|node:|\.\.?\/)|from '[^']*\/(web|dist|build-scripts|cpp)\//, allowed: [], why: 'Node tests import the installed package' },
 ];
 
 const filesBelow = (folder) =>

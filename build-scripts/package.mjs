@@ -93,4 +93,4 @@ const bundle = await rolldown({
 });
 await bundle.write({ file: join(dist, 'index.js'), format: 'es', minify: true });
 await bundle.close();
-execFileSync(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '-p', join(root, 'web', 'src')], { stdio: 'inherit' });
+execFileSync(process.execPath, [join(root, 'node_modules', '.bin', 'tsc'), '-p', join(root, 'web', 'src')], { stdio: 'inherit' });

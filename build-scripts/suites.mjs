@@ -21,7 +21,11 @@ export const layers = {
   },
   node: {
     setUp: [ensureToolchain, ensureNodeModules],
-    suites: [...variants.map(wasm), ...variants.map(installed)],
+    suites: [
+      { name: 'docs', run: () => runAny(process.execPath, [...nodeTest, 'build-scripts/check-docs.mjs'], { show: true, timeoutSeconds: 120 }) },
+      ...variants.map(wasm),
+      ...variants.map(installed),
+    ],
   },
   browser: {
     setUp: [ensureToolchain, ensureNodeModules, ensureBrowsers],
