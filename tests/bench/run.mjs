@@ -1,0 +1,75 @@
+// Repeats the benchmark in several processes of each host, within a time limit.
+import { loadavg } from 'node:os';
+import { isSlow } from './measure.mjs';
+import { median } from './statistics.mjs';
+import { bestOfEach } from './summary.mjs';
+
+/** Minutes are for all hosts together; seconds for the rounds of a workload in one process. */
+export const efforts = {
+  full: { processes: 5, minutes: 9.5, seconds: 1.6, patience: 3 },
+  quick: { processes: 2, minutes: 1.8, seconds: 0.6, patience: 1 },
+};
+
+const FEWEST_SECONDS = 0.3;
+/** Slow calls are made in two processes, those slower than this, but for patient contestants, in one. */
+const VERY_SLOW = 1;
+
+/**
+ * `chosen`: { workloads: names, contestantsOf(host): names }. `onStep(host, process, what)` says how far it is. Resolves
+ * to { name, version, date, load, processes: [{ results, ended }] } of each host.
+ */
+export async function runHosts(hosts, effort, chosen, onStep) {
+  const measured = [];
+  for (const host of hosts) {
+    const plan = { workloads: chosen.workloads, contestants: chosen.contestantsOf(host), patience: effort.patience };
+    const end = Date.now() + (effort.minutes * 60_000) / hosts.length;
+    measured.push(await runHost(host, effort, plan, end, (...step) => onStep(host, ...step)));
+  }
+  return measured;
+}
+
+async function runHost(host, effort, chosen, end, onStep) {
+  const state = { name: host.name, version: host.version, date: new Date().toISOString(), load: loadavg()[0], processes: [] };
+  let seconds = effort.seconds;
+  for (let i = 0; i < effort.processes; i++) {
+    onStep(i + 1, 'starts');
+    const started = Date.now();
+    const results = [];
+    const plan = { ...chosen, seconds, check: i === 0, enough: enough(state.processes) };
+    const ended = await host.run(plan, (result) => {
+      results.push(result);
+      onStep(i + 1, `timed ${result.workload}`);
+    });
+    state.processes.push({ results, ended });
+    seconds = secondsLeft(effort, chosen.workloads.length, seconds, Date.now() - started, end - Date.now(), effort.processes - i - 1);
+  }
+  return state;
+}
+
+/** So much for each workload's rounds that the processes to come end in time, if all but the rounds takes as long as in the last. */
+function secondsLeft(effort, workloads, seconds, lastTook, left, processes) {
+  const besides = lastTook / 1000 - seconds * workloads;
+  const each = (left / 1000 / Math.max(1, processes) - besides) / workloads;
+  return Math.max(FEWEST_SECONDS, Math.min(effort.seconds, each));
+}
+
+/**
+ * "workload|contestant" of those that need no further process: slow, minor or skipped ones; and
+ * "workload|contestant|formulation" of formulations that another one beat or that failed.
+ */
+function enough(processes) {
+  const calls = new Map();
+  const others = [];
+  for (const { workload, entries } of processes.flatMap(({ results }) => results)) {
+    const key = ({ contestant }) => `${workload}|${contestant}`;
+    others.push(...entries.filter((entry) => entry.skipped).map(key));
+    others.push(...entries.filter((entry) => entry.slower || entry.note).map((entry) => `${key(entry)}|${entry.formulation}`));
+    for (const best of bestOfEach(entries)) calls.set(key(best), [...(calls.get(key(best)) ?? []), best]);
+  }
+  const isEnough = (made) => {
+    const seconds = median(made.map((best) => best.seconds));
+    const [{ minor, patient }] = made;
+    return (minor || isSlow({ seconds, patient })) && made.length >= (seconds > VERY_SLOW && !patient ? 1 : 2);
+  };
+  return [...others, ...[...calls].filter(([, made]) => isEnough(made)).map(([key]) => key)];
+}

@@ -1,0 +1,40 @@
+// What the benchmark needs beside the project itself: the peers, our package as its users get it, and the native program.
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { whenStale } from '../../build-scripts/fresh.mjs';
+import { toolchain } from '../../build-scripts/setup.mjs';
+import { installerCauses, project, run, step } from '../../build-scripts/steps.mjs';
+
+const here = join(project, 'tests/bench');
+const built = join(project, 'build/bench');
+const offline = ['--offline', '--no-audit', '--no-fund', '--no-package-lock'];
+
+export async function installPeers() {
+  const inputs = ['package.json', 'package-lock.json', '.npmrc'].map((file) => `tests/bench/${file}`);
+  const causes = [...installerCauses, [/npm error code EUSAGE/, 'tests/bench/package-lock.json does not belong to its package.json: run "npm install" there.']];
+  await whenStale('bench-peers', { inputs, outputs: ['tests/bench/node_modules/.package-lock.json'] }, () =>
+    step('Installing the peers', () => run('npm', ['ci', '--no-audit', '--no-fund'], { cwd: here, causes })));
+}
+
+/** Packed and installed into build/bench/consumer. */
+export async function installOurs() {
+  const consumer = join(built, 'consumer');
+  await rm(consumer, { recursive: true, force: true });
+  await mkdir(consumer, { recursive: true });
+  await writeFile(join(consumer, 'package.json'), '{ "private": true, "type": "module" }\n');
+  const packed = JSON.parse(await run('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', consumer]));
+  await run('npm', ['install', ...offline, `./${packed[0].filename}`], { cwd: consumer });
+}
+
+/** Builds native/ with what this processor has; resolves to the command that starts it. */
+export async function buildNativeProgram() {
+  const folder = join(built, 'native');
+  const features = existsSync('/proc/cpuinfo') ? readFileSync('/proc/cpuinfo', 'utf8').match(/^flags\s*:(.*)$/m)?.[1].split(' ') ?? [] : [];
+  const flags = ['avx2', 'fma'].every((feature) => features.includes(feature)) ? '-mavx2 -mfma' : '';
+  await step('Building the native program', async () => {
+    await run(toolchain, ['cmake', '-S', join(here, 'native'), '-B', folder, '-G', 'Ninja', '-DCMAKE_BUILD_TYPE=Release', `-DQKV_CXX_FLAGS=${flags}`]);
+    await run(toolchain, ['cmake', '--build', folder, '--target', 'native_bench']);
+  });
+  return [toolchain, join(folder, 'native_bench')];
+}
