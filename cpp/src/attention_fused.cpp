@@ -1,5 +1,6 @@
 // The fused pass: scores, softmax and the product with the values, tile by tile.
 #include "attention_tile.hpp"
+#include "kernels/attend_row.hpp"
 #include "kernels/dropout.hpp"
 #include "kernels/gemm.hpp"
 
@@ -82,17 +83,41 @@ void add_sink(const query_tile_pass& pass, extent columns) {
   }
 }
 
-}  // namespace
+// A single query reads keys and values where they lie, unless a rule has to look at each pair.
+bool is_plain_row(const query_tile_pass& pass) {
+  const kernels::score_rules& rules = pass.head().rules;
+  return pass.count() == 1 && !rules.mask.allowed && !rules.bias && rules.alibi_slope == 0.0f &&
+         pass.head().dropout.probability == 0.0f;
+}
 
-void attention_fused_tile(const query_tile_pass& pass) {
+void attend_row(const query_tile_pass& pass) {
+  const attention_head& head = pass.head();
+  const tile_scratch& scratch = pass.scratch();
+  const key_range range = head.rules.keys_for(pass.first());
+  const float* query = head.query.data + pass.first() * head.query.stride;
+  // The same tiles as for many queries: where a tile ends, a sum ends.
+  for (extent tile = range.begin / key_tile * key_tile; tile < range.end; tile += key_tile) {
+    const extent begin = std::max(range.begin, tile);
+    const extent keys = std::min(range.end, tile + key_tile) - begin;
+    const extent columns = kernels::padded(head.value_dim, column_panel);
+    kernels::score_row(head.head_dim, head.key.data + begin * head.key.stride, head.key.stride,
+                       keys, query, head.scale, scratch.scores);
+    head.rules.cap(scratch.scores, kernels::panels(keys, column_panel));
+    kernels::online_softmax_row(scratch.scores, keys, scratch.rows(0));
+    if (*scratch.rescale != 1.0f) {
+      kernels::map_row(scratch.out, columns, scratch.out, [&](simd::batch value) {
+        return value * simd::broadcast(*scratch.rescale);
+      });
+    }
+    kernels::weigh_values(scratch.scores, keys, head.value.data + begin * head.value.stride,
+                          head.value.stride, head.value_dim, scratch.out);
+  }
+}
+
+void attend_panels(const query_tile_pass& pass) {
   const attention_head& head = pass.head();
   const tile_scratch& scratch = pass.scratch();
   const extent columns = kernels::padded(head.value_dim, column_panel);
-  const extent queries = kernels::padded(pass.count(), column_panel);
-  std::fill_n(scratch.out, queries * columns, 0.0f);
-  std::fill_n(scratch.max, queries, kernels::minus_infinity);
-  std::fill_n(scratch.sum, queries, 0.0f);
-
   pass.for_each_key_tile([&](extent first_key, extent keys) {
     kernels::pack_columns(head.value.data + first_key * head.value.stride, head.value.stride, keys,
                           head.value_dim, scratch.value);
@@ -111,6 +136,22 @@ void attention_fused_tile(const query_tile_pass& pass) {
           if (non_finite) add_non_finite_values(pass, part, out, columns);
         });
   });
+}
+
+}  // namespace
+
+void attention_fused_tile(const query_tile_pass& pass) {
+  const tile_scratch& scratch = pass.scratch();
+  const extent columns = kernels::padded(pass.head().value_dim, column_panel);
+  const extent queries = kernels::padded(pass.count(), column_panel);
+  std::fill_n(scratch.out, queries * columns, 0.0f);
+  std::fill_n(scratch.max, queries, kernels::minus_infinity);
+  std::fill_n(scratch.sum, queries, 0.0f);
+  if (is_plain_row(pass)) {
+    attend_row(pass);
+  } else {
+    attend_panels(pass);
+  }
   add_sink(pass, columns);
 }
 

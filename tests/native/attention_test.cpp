@@ -177,6 +177,41 @@ TEST_CASE("permuting queries permutes rows, bit for bit") {
   }
 }
 
+// A query alone reads keys and values as they lie, many read them from panels.
+TEST_CASE("a query alone has the bits that it has among others") {
+  const extent lengths[] = {1, 3, 4, 9, 127, 128, 131, 300}, dims[] = {1, 3, 4, 20, 64, 67};
+  for (extent key_len : lengths) {
+    for (extent dim : dims) {
+      attention_case many({1, 2, 1, 11, key_len, dim, dim % 9 + 30}, key_len * 100 + dim);
+      std::vector<float> sinks{0.5f, -1.0f};
+      many.set_causal_bottom_right();
+      many.rules.mask.window_left = key_len / 2 + 1;
+      many.rules.softcap = dim % 2 == 0 ? 3.0f : 0.0f;
+      many.rules.sinks = dim == 64 ? sinks.data() : nullptr;
+      const auto together = many.run();
+      for (extent query = 0; query < 11; ++query) {
+        attention_case alone = many;
+        alone.sizes.query_len = 1;
+        alone.rules.mask.query_offset += query;
+        alone.query.clear();
+        for (extent head = 0; head < 2; ++head) {
+          const float* row = many.query.data() + (head * 11 + query) * dim;
+          alone.query.insert(alone.query.end(), row, row + dim);
+        }
+        const auto made = alone.run();
+        const extent value_dim = many.sizes.value_dim;
+        for (extent head = 0; head < 2; ++head) {
+          const extent row = head * 11 + query;
+          CHECK(std::equal(made.out.begin() + head * value_dim,
+                           made.out.begin() + (head + 1) * value_dim,
+                           together.out.begin() + row * value_dim));
+          CHECK_EQ(made.log_sum_exp[head], together.log_sum_exp[row]);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("nothing to attend, nothing to compute") {
   const auto none = attention_case({1, 2, 2, 3, 0, 4, 5}, 1).run();
   CHECK_EQ(none.out, std::vector<float>(2 * 3 * 5, 0));

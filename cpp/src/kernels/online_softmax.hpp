@@ -28,23 +28,33 @@ struct softmax_rows {
 // scores [keys][column_panel] become exp(score - max) in place. A NaN score makes its row's sum
 // NaN; a forbidden one (-Infinity) becomes exactly 0.
 [[gnu::noinline]] inline void online_softmax(float* scores, extent keys, softmax_rows rows) {
-  for (int lane = 0; lane < column_panel; lane += simd::lanes) {
-    const simd::batch old_max = simd::load(rows.max + lane);
-    simd::batch row_max = old_max;
-    for (extent key = 0; key < keys; ++key) {
-      row_max = simd::max(row_max, simd::load(scores + key * column_panel + lane));
+  using panel_row = std::array<simd::batch, panel_vectors>;
+  panel_row old_max, row_max, shift, sum;
+  for (int v = 0; v < panel_vectors; ++v)
+    row_max[v] = old_max[v] = simd::load(rows.max + v * simd::lanes);
+  for (extent key = 0; key < keys; ++key) {
+    const float* score = scores + key * column_panel;
+    for (int v = 0; v < panel_vectors; ++v)
+      row_max[v] = simd::max(row_max[v], simd::load(score + v * simd::lanes));
+  }
+  for (int v = 0; v < panel_vectors; ++v) {
+    shift[v] = softmax_shift(row_max[v]);
+    sum[v] = simd::zero();
+  }
+  for (extent key = 0; key < keys; ++key) {
+    float* score = scores + key * column_panel;
+    for (int v = 0; v < panel_vectors; ++v) {
+      const simd::batch weight =
+          simd::exp_nonpositive(simd::load(score + v * simd::lanes) - shift[v]);
+      simd::store(score + v * simd::lanes, weight);
+      sum[v] = sum[v] + weight;
     }
-    const simd::batch shift = softmax_shift(row_max);
-    simd::batch sum = simd::zero();
-    for (extent key = 0; key < keys; ++key) {
-      float* score = scores + key * column_panel + lane;
-      const simd::batch weight = simd::exp_nonpositive(simd::load(score) - shift);
-      simd::store(score, weight);
-      sum = sum + weight;
-    }
-    const simd::batch rescale = simd::exp_nonpositive(old_max - shift);
-    simd::store(rows.max + lane, row_max);
-    simd::store(rows.sum + lane, simd::madd(simd::load(rows.sum + lane), rescale, sum));
+  }
+  for (int v = 0; v < panel_vectors; ++v) {
+    const int lane = v * simd::lanes;
+    const simd::batch rescale = simd::exp_nonpositive(old_max[v] - shift[v]);
+    simd::store(rows.max + lane, row_max[v]);
+    simd::store(rows.sum + lane, simd::madd(simd::load(rows.sum + lane), rescale, sum[v]));
     simd::store(rows.rescale + lane, rescale);
   }
 }

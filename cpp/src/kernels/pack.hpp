@@ -21,7 +21,12 @@ void pack_rows(const float* from, extent row_stride, extent rows, extent depth, 
       if (used == Width) {
         for (; k + simd::lanes <= depth; k += simd::lanes) {
           for (extent r = 0; r < Width; r += simd::lanes) {
-            simd::transpose(panel + r * row_stride + k, row_stride, to + k * Width + r, Width);
+            simd::batch block[simd::lanes];
+            for (int i = 0; i < simd::lanes; ++i) {
+              block[i] = simd::load(panel + (r + i) * row_stride + k);
+            }
+            simd::transpose(block);
+            for (int i = 0; i < simd::lanes; ++i) simd::store(to + (k + i) * Width + r, block[i]);
           }
         }
       }
@@ -39,8 +44,8 @@ inline void pack_columns(const float* from, extent row_stride, extent depth, ext
                          float* to) {
   for (extent column = 0; column < columns; column += column_panel) {
     const extent used = std::min<extent>(column_panel, columns - column);
-    const float* source = from + column;
-    for (extent k = 0; k < depth; ++k, to += column_panel, source += row_stride) {
+    for (extent k = 0; k < depth; ++k, to += column_panel) {
+      const float* source = from + k * row_stride + column;
       if (used == column_panel) {
         for (int v = 0; v < column_panel; v += simd::lanes) {
           simd::store(to + v, simd::load(source + v));

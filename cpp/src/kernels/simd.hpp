@@ -44,13 +44,13 @@ inline batch max(batch a, batch b) {
 
 inline batch tanh(batch x) { return xsimd::tanh(x); }
 
-// `lanes` rows of `lanes` numbers, the columns of the one being the rows of the other.
-inline void transpose(const float* from, std::ptrdiff_t from_stride, float* to,
-                      std::ptrdiff_t to_stride) {
-  batch rows[lanes];
-  for (int r = 0; r < lanes; ++r) rows[r] = load(from + r * from_stride);
-  xsimd::transpose(rows, rows + lanes);
-  for (int r = 0; r < lanes; ++r) store(to + r * to_stride, rows[r]);
+// `lanes` rows of `lanes` numbers become columns.
+inline void transpose(batch (&rows)[lanes]) { xsimd::transpose(rows, rows + lanes); }
+
+inline float first_lane(batch value) {
+  float lane[lanes];
+  store(lane, value);
+  return lane[0];
 }
 
 // Sums and maxima across lanes, in lane order, so that the result is the same on every host.
