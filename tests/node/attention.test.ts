@@ -27,7 +27,9 @@ describe(`attention, ${variant}`, () => {
       DIMS.forEach((dim, k) => {
         const keyLen = LENGTHS[(i + k) % LENGTHS.length]!;
         const valueDim = DIMS[(k + 1 + (i % (DIMS.length - 1))) % DIMS.length]!;
-        const sizes = { heads: 2, kvHeads: 1, queryLen, keyLen, dim, valueDim };
+        // Of a handful of numbers a plain loop may be right by luck.
+        const heads = queryLen * valueDim < 64 ? 16 : 2;
+        const sizes = { heads, kvHeads: heads / 2, queryLen, keyLen, dim, valueDim };
         const { query, key, value } = inputsOf(sizes, queryLen * 1000 + dim);
         const made = engine.attention(query, key, value, { weights: 'heads', logSumExp: true });
         const exact = attention(query.data, key.data, value.data, sizes, { round: toDouble });

@@ -32,7 +32,12 @@ const ranks = 'rank 2 or 3 or 4';
 refuses('attention refuses inputs', {
   engine: () => engine,
   untouched: () => [x.data, out.data],
-  next: () => assert.deepEqual(engine.attention([[0, 0]], [[1, 2], [3, 4]], [[1, 2], [3, 6]]).output.toArray(), [[2, 4]], 'the next call was wrong'),
+  next: () => {
+    // Shared memory is a place like any other.
+    const to = tensor(new Float32Array(new SharedArrayBuffer(8)), [1, 2]);
+    engine.attention([[0, 0]], [[1, 2], [3, 4]], [[1, 2], [3, 6]], { out: to });
+    assert.deepEqual([...to.data], [2, 4], 'the next call was wrong');
+  },
   tables: {
     query: [
       ...wrongTensor('query', (query) => attend(query, x, x, { out }), ranks, [[], [6], [1, 1, 1, 2, 3]]),

@@ -33,6 +33,7 @@ const offsets = (side: 'query' | 'key', length: number): Refusal[] => [
   refused('missing', { ...two, [side]: undefined }, new RegExp(`^sequences\\.${side} is undefined, expected a list`)),
   ...[[], [0], [length], [1, length], [0, 1], [0, 3, 2, length], [0, length, 0], [length, 0]].map((given) =>
     refused(`[${given}]`, { ...two, [side]: given }, new RegExp(`^sequences\\.${side} is \\[${given.join(', ')}\\], expected offsets that rise from 0 to ${length}`))),
+  refused('many', { ...two, [side]: Array(1e5).fill(0) }, new RegExp(`^sequences\\.${side} is \\[0, .{97}\\.\\.\\.\\], expected offsets that rise from 0 to ${length}`)),
 ];
 
 refuses('attention refuses sequences', {

@@ -31,6 +31,7 @@ async function faultOf([name, call, code, message]: Refusal, { next, untouched }
     const error = await errorOf(call);
     assert.equal(error.code, code, `its code is ${error.code} and not ${code}: ${error.message}`);
     assert.match(error.message, message);
+    assert.ok(error.message.length < 600, `its sentence has ${error.message.length} characters`);
     if (code === 'INVALID_ARGUMENT' || code === 'SHAPE_MISMATCH') assert.match(error.message, EXPECTATION);
     assert.deepEqual(untouched().map((data) => Array.from(data)), before, 'it wrote to an argument');
     next();
