@@ -6,12 +6,12 @@
 namespace qkv {
 
 // Queries of one task, in panels of kernels::column_panel: enough to make packing the keys and
-// values of a tile a small share of the work.
-inline constexpr extent query_tile = 64;
+// values of a tile a small share of the work, and few enough to share out a short sequence.
+inline constexpr extent query_tile = 128;
 
-// Keys scored before their weights are applied: one panel of scores (128 x 8) stays in the first
+// Keys scored before their weights are applied: one panel of scores (256 x 8) stays in the first
 // cache with the panels that make it, and row sums are sums of blocks, which keeps long rows exact.
-inline constexpr extent key_tile = 128;
+inline constexpr extent key_tile = 256;
 
 static_assert(query_tile % kernels::column_panel == 0 && key_tile % kernels::row_panel == 0);
 
