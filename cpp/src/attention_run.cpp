@@ -115,7 +115,8 @@ void attention_run::write_mean_weights() {
       recall_statistics(pass);
       write_weights_tile(pass, rows + part.key_begin, stride, weight_mode::add);
     }
-    const float share = 1.0f / static_cast<float>(sizes.num_heads);
+    // Of no heads the mean is 0, as the weights of a row that sees nothing.
+    const float share = sizes.num_heads == 0 ? 0.0f : 1.0f / static_cast<float>(sizes.num_heads);
     for (extent q = 0; q < task.count; ++q) {
       for (extent j = 0; j < sizes.key_len; ++j) rows[q * stride + j] *= share;
     }

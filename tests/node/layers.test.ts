@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 
 import { alibiSlopes, type Engine, load, tensor, type Tensor } from 'qkv';
 
-import { errorOf, loadVariant, threaded, variant } from './support/engine.js';
+import { loadVariant, threaded, variant } from './support/engine.js';
 import { allowedError, largestError, randomFloats, type Rounding, toDouble, toFloat } from './support/reference.js';
 
 let engine: Engine;
@@ -217,63 +217,4 @@ test('alibiSlopes: halving powers, and every other slope of twice as many heads 
   assert.deepEqual(alibiSlopes(12).toArray(), twelve);
   assert.deepEqual(alibiSlopes(12).shape, [12]);
   assert.deepEqual(alibiSlopes(0).shape, [0]);
-});
-
-type Method = 'linear' | 'softmax' | 'layerNorm' | 'rmsNorm' | 'gelu' | 'silu' | 'embedding';
-// As JavaScript would call it, without TypeScript to help.
-const call = (method: Method, ...args: unknown[]) => () => (engine[method] as (...args: unknown[]) => unknown)(...args);
-const x23 = [[1, 2, 3], [4, 5, 6]];
-const scalar = { data: new Float32Array(1), shape: [] };
-
-const REFUSED: [string, () => unknown, 'INVALID_ARGUMENT' | 'SHAPE_MISMATCH', RegExp][] = [
-  ['linear: no weight', call('linear', x23), 'INVALID_ARGUMENT', /^weight is undefined, expected a tensor/],
-  ['linear: weight of other rows', call('linear', x23, [[1], [2]]), 'SHAPE_MISMATCH', /^weight has shape \(2, 1\), expected \(3, any\): \(inDim, outDim\)/],
-  ['linear: bias of another length', call('linear', x23, [[1], [2], [3]], [1, 2]), 'SHAPE_MISMATCH', /^bias has shape \(2\), expected \(1\)/],
-  ['softmax: nothing', call('softmax'), 'INVALID_ARGUMENT', /^x is undefined, expected a tensor/],
-  ['softmax: rank 0', call('softmax', scalar), 'SHAPE_MISMATCH', /^x has rank 0 with shape \(\), expected rank at least 1/],
-  ['silu: booleans', call('silu', [true]), 'INVALID_ARGUMENT', /^x holds booleans, expected numbers/],
-  ['layerNorm: options null', call('layerNorm', x23, null), 'INVALID_ARGUMENT', /^layerNorm: options is null, expected an object of gamma, beta, eps/],
-  ['layerNorm: misspelt', call('layerNorm', x23, { epsilon: 1 }), 'INVALID_ARGUMENT', /^layerNorm: options has no "epsilon"; it may have gamma, beta, eps/],
-  ['layerNorm: gamma of rank 2', call('layerNorm', x23, { gamma: [[1, 1, 1]] }), 'SHAPE_MISMATCH', /^gamma has rank 2 with shape \(1, 3\), expected rank 1/],
-  ['layerNorm: beta of another length', call('layerNorm', x23, { beta: [1, 2] }), 'SHAPE_MISMATCH', /^beta has shape \(2\), expected \(3\): \(columns\), x's last axis/],
-  ['layerNorm: eps NaN', call('layerNorm', x23, { eps: NaN }), 'INVALID_ARGUMENT', /^eps is NaN, expected a finite number that is at least 0/],
-  ['rmsNorm: eps negative', call('rmsNorm', x23, { eps: -1e-5 }), 'INVALID_ARGUMENT', /^eps is -0.00001, expected a finite number that is at least 0/],
-  ['rmsNorm: eps a string', call('rmsNorm', x23, { eps: '1' }), 'INVALID_ARGUMENT', /^eps is "1"/],
-  ['rmsNorm: beta', call('rmsNorm', x23, { beta: [1, 2, 3] }), 'INVALID_ARGUMENT', /^rmsNorm: options has no "beta"/],
-  ['rmsNorm: gamma of another length', call('rmsNorm', x23, { gamma: [1] }), 'SHAPE_MISMATCH', /^gamma has shape \(1\), expected \(3\)/],
-  ['gelu: approximate true', call('gelu', x23, { approximate: true }), 'INVALID_ARGUMENT', /^approximate is true, expected 'none' or 'tanh'/],
-  ['gelu: misspelt', call('gelu', x23, { approx: 'tanh' }), 'INVALID_ARGUMENT', /^gelu: options has no "approx"/],
-  ['embedding: table of rank 1', call('embedding', [1, 2], [0]), 'SHAPE_MISMATCH', /^table has rank 1 with shape \(2\), expected rank 2/],
-  ['embedding: no indices', call('embedding', x23), 'INVALID_ARGUMENT', /^indices is undefined, expected a tensor/],
-  ['embedding: an index too large', call('embedding', x23, [0, 2]), 'INVALID_ARGUMENT', /^indices\[1\] is 2, expected a whole number from 0 to 1/],
-  ['embedding: a negative index', call('embedding', x23, [[0, 1], [-1, 0]]), 'INVALID_ARGUMENT', /^indices\[1\]\[0\] is -1/],
-  ['embedding: half an index', call('embedding', x23, [0, 1, 0.5]), 'INVALID_ARGUMENT', /^indices\[2\] is 0.5/],
-  ['embedding: nearly whole', call('embedding', x23, [1e-12]), 'INVALID_ARGUMENT', /^indices\[0\] is 1e-12/],
-  ['embedding: NaN', call('embedding', x23, new Float64Array([NaN])), 'INVALID_ARGUMENT', /^indices\[0\] is NaN/],
-  ['embedding: booleans', call('embedding', x23, [true, false]), 'INVALID_ARGUMENT', /^indices holds booleans, expected numbers/],
-  ['embedding: ragged', call('embedding', x23, [[0], [0, 1]]), 'SHAPE_MISMATCH', /^indices is ragged/],
-  ['embedding: an empty table', call('embedding', empty(0, 2), [0]), 'INVALID_ARGUMENT', /^indices\[0\] is 0/],
-  ['alibiSlopes: half a head', () => alibiSlopes(1.5), 'INVALID_ARGUMENT', /^numHeads is 1.5, expected a whole number/],
-  ['alibiSlopes: negative', () => alibiSlopes(-1), 'INVALID_ARGUMENT', /^numHeads is -1/],
-];
-
-describe(`what layers refuse, ${variant}`, () => {
-  for (const [name, refused, code, message] of REFUSED) {
-    test(name, async () => {
-      const error = await errorOf(refused);
-      assert.equal(error.code, code, error.message);
-      assert.match(error.message, message);
-      assert.deepEqual(engine.softmax([0]).toArray(), [1], 'the next call was wrong');
-    });
-  }
-
-  test('a disposed engine', async () => {
-    const gone = await loadVariant({ maxMemory: 2 ** 26 });
-    gone.dispose();
-    for (const method of ['linear', 'softmax', 'layerNorm', 'rmsNorm', 'gelu', 'silu', 'embedding', 'rotary'] as const) {
-      const error = await errorOf(() => (gone[method] as (...args: unknown[]) => unknown)(x23, x23));
-      assert.equal(error.code, 'DISPOSED');
-      assert.match(error.message, new RegExp(`^${method}: this engine was disposed`));
-    }
-  });
 });

@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 
 import { type Engine, load, type RotaryOptions, tensor, type Tensor } from 'qkv';
 
-import { errorOf, loadVariant, threaded, variant } from './support/engine.js';
+import { loadVariant, threaded, variant } from './support/engine.js';
 import { allowedError, largestError, randomFloats, type Rounding, toDouble, toFloat } from './support/reference.js';
 
 let engine: Engine;
@@ -143,56 +143,4 @@ describe(`rotary, ${variant}`, () => {
     }
     single.dispose();
   });
-});
-
-const x24 = [[1, 2, 3, 4], [5, 6, 7, 8]];
-// As JavaScript would call it, without TypeScript to help.
-const rotary = (x: unknown, options?: unknown) => () => engine.rotary(x as Tensor, options as RotaryOptions);
-const halves = (options: object) => rotary(x24, { pairing: 'halves', ...options });
-const tables = { cos: random(1, 3, 2), sin: random(2, 3, 2) };
-
-const REFUSED: [string, () => unknown, 'INVALID_ARGUMENT' | 'SHAPE_MISMATCH', RegExp][] = [
-  ['x: nothing', rotary(undefined, { pairing: 'halves' }), 'INVALID_ARGUMENT', /^x is undefined/],
-  ['x: rank 1', rotary([1, 2], { pairing: 'halves' }), 'SHAPE_MISMATCH', /^x has rank 1 with shape \(2\), expected \(\.\.\., length, dim\)/],
-  ['options: none', rotary(x24), 'INVALID_ARGUMENT', /^rotary: options is undefined, expected an object of pairing/],
-  ['options: misspelt', halves({ ofset: 1 }), 'INVALID_ARGUMENT', /^rotary: options has no "ofset"/],
-  ['pairing: missing', rotary(x24, {}), 'INVALID_ARGUMENT', /^pairing is undefined, expected 'halves' or 'neighbours'/],
-  ['pairing: unknown', rotary(x24, { pairing: 'interleaved' }), 'INVALID_ARGUMENT', /^pairing is "interleaved"/],
-  ['dims: odd', rotary([[1, 2, 3]], { pairing: 'halves' }), 'INVALID_ARGUMENT', /^dims is 3, expected an even number/],
-  ['dims: odd, given', halves({ dims: 3 }), 'INVALID_ARGUMENT', /^dims is 3, expected an even number/],
-  ['dims: too many', halves({ dims: 6 }), 'INVALID_ARGUMENT', /^dims is 6, expected a whole number from 0 to 4/],
-  ['dims: half of one', halves({ dims: 2.5 }), 'INVALID_ARGUMENT', /^dims is 2.5/],
-  ['base: below 1', halves({ base: 0 }), 'INVALID_ARGUMENT', /^base is 0, expected a finite number that is at least 1/],
-  ['base: NaN', halves({ base: NaN }), 'INVALID_ARGUMENT', /^base is NaN/],
-  ['base: a string', halves({ base: '100' }), 'INVALID_ARGUMENT', /^base is "100"/],
-  ['offset: half', halves({ offset: 0.5 }), 'INVALID_ARGUMENT', /^offset is 0.5, expected a whole number from -1073741824 to 1073741824/],
-  ['offset: a string', halves({ offset: '1' }), 'INVALID_ARGUMENT', /^offset is "1"/],
-  ['offset: with positions', halves({ offset: 1, positions: [0, 1] }), 'INVALID_ARGUMENT', /^offset is 1 together with positions/],
-  ['positions: too few', halves({ positions: [1] }), 'SHAPE_MISMATCH', /^positions has shape \(1\), expected 2 entries: a position for each row of x/],
-  ['positions: a number', halves({ positions: 3 }), 'INVALID_ARGUMENT', /^positions is 3/],
-  ['positions: NaN', halves({ positions: [0, NaN] }), 'INVALID_ARGUMENT', /^positions\[1\] is NaN, expected a number from -1073741824 to 1073741824/],
-  ['positions: too far', halves({ positions: [2 ** 31, 0] }), 'INVALID_ARGUMENT', /^positions\[0\] is 2147483648/],
-  ['positions: a word', halves({ positions: [0, 'x'] }), 'INVALID_ARGUMENT', /^positions\[1\] is "x", expected a number/],
-  ['cos alone', halves({ cos: tables.cos }), 'INVALID_ARGUMENT', /^cos came alone, expected both cos and sin/],
-  ['sin alone', halves({ sin: tables.sin }), 'INVALID_ARGUMENT', /^sin came alone/],
-  ['sin: another shape', halves({ cos: tables.cos, sin: [[1, 2]] }), 'SHAPE_MISMATCH', /^sin has shape \(1, 2\), expected \(3, 2\): cos's shape/],
-  ['cos: rank 3', halves({ cos: [[[1]]], sin: [[[1]]] }), 'SHAPE_MISMATCH', /^cos has rank 3/],
-  ['cos: too many columns', halves({ cos: [[1, 1, 1], [1, 1, 1]], sin: [[1, 1, 1], [1, 1, 1]] }), 'SHAPE_MISMATCH', /^cos has shape \(2, 3\), expected \(any, 2\)/],
-  ['cos: not the columns of dims', halves({ ...tables, dims: 2 }), 'SHAPE_MISMATCH', /^cos has shape \(3, 2\), expected \(any, 1\): \(positions, dims \/ 2\)/],
-  ['cos with a base', halves({ ...tables, base: 100 }), 'INVALID_ARGUMENT', /^base is 100 together with cos and sin/],
-  ['cos: no row for a position', halves({ ...tables, positions: [0, 3] }), 'INVALID_ARGUMENT', /^positions\[1\] is 3, expected a whole number from 0 to 2/],
-  ['cos: half a row', halves({ ...tables, positions: [0, 0.5] }), 'INVALID_ARGUMENT', /^positions\[1\] is 0.5/],
-  ['cos: too few rows', halves({ ...tables, offset: 2 }), 'SHAPE_MISMATCH', /^cos has 3 rows, expected at least 4/],
-  ['cos: a negative offset', halves({ ...tables, offset: -1 }), 'INVALID_ARGUMENT', /^offset is -1, expected a whole number from 0/],
-];
-
-describe(`what rotary refuses, ${variant}`, () => {
-  for (const [name, refused, code, message] of REFUSED) {
-    test(name, async () => {
-      const error = await errorOf(refused);
-      assert.equal(error.code, code, error.message);
-      assert.match(error.message, message);
-      assert.deepEqual(engine.rotary([[1, 2]], { pairing: 'halves' }).toArray(), [[1, 2]], 'the next call was wrong');
-    });
-  }
 });
