@@ -75,6 +75,7 @@ void query_tile_pass::score(const kernels::panel_range& part, extent first_key,
   head_.rules.cap(scratch_.scores, part.keys);
   if (stage == score_stage::capped) return;
   head_.rules.add_bias(scratch_.scores, part);
+  head_.rules.add_alibi(scratch_.scores, part);
   head_.rules.hide(scratch_.scores, part);
 }
 

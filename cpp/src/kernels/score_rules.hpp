@@ -66,19 +66,45 @@ struct score_rules {
     }
   }
 
-  // Bias and ALiBi. A bias of -Infinity forbids, so it replaces the score, which may be NaN.
+  // A bias of -Infinity forbids, so it replaces the score, which may be NaN.
   void add_bias(float* scores, const panel_range& part) const {
-    if (!bias && alibi_slope == 0.0f) return;
-    for (extent q = 0; q < part.queries; ++q) {
-      const extent query = part.first_query + q;
-      for (extent j = 0; j < part.keys; ++j) {
-        const extent key = part.first_key + j;
-        float& score = scores[j * column_panel + q];
-        const float added = bias_at(query, key);
-        score = added == minus_infinity ? added : score + added;
-        if (alibi_slope != 0.0f) {
-          score -= alibi_slope * static_cast<float>(std::abs(query + query_offset - key));
+    if (!bias) return;
+    const extent key_stride = bias.strides[3];
+    const float* rows[column_panel];
+    for (extent q = 0; q < column_panel; ++q) {
+      // Lanes without a query take another's bias: nobody reads them.
+      const extent query = query_base + part.first_query + std::min(q, part.queries - 1);
+      rows[q] = bias.at(batch, head, query, key_base + part.first_key);
+    }
+    for (extent q = 0; q < column_panel; q += simd::lanes) {
+      extent j = 0;
+      for (; key_stride == 1 && j + simd::lanes <= part.keys; j += simd::lanes) {
+        simd::batch block[simd::lanes];
+        for (int i = 0; i < simd::lanes; ++i) block[i] = simd::load(rows[q + i] + j);
+        simd::transpose(block);
+        for (int i = 0; i < simd::lanes; ++i) {
+          add_to(scores + (j + i) * column_panel + q, block[i]);
         }
+      }
+      for (; j < part.keys; ++j) {
+        float lane[simd::lanes];
+        for (int i = 0; i < simd::lanes; ++i) lane[i] = rows[q + i][j * key_stride];
+        add_to(scores + j * column_panel + q, simd::load(lane));
+      }
+    }
+  }
+
+  void add_alibi(float* scores, const panel_range& part) const {
+    if (alibi_slope == 0.0f) return;
+    const simd::batch slope = simd::broadcast(alibi_slope);
+    for (extent q = 0; q < column_panel; q += simd::lanes) {
+      const simd::int_batch position =
+          simd::counting(static_cast<std::int32_t>(part.first_query + q + query_offset));
+      for (extent j = 0; j < part.keys; ++j) {
+        const auto key = static_cast<std::int32_t>(part.first_key + j);
+        const simd::batch distance = simd::to_float(xsimd::abs(position - simd::int_batch(key)));
+        float* score = scores + j * column_panel + q;
+        simd::store(score, simd::load(score) - slope * distance);
       }
     }
   }
@@ -99,6 +125,12 @@ struct score_rules {
         if (!allowed(query, part.first_key + j)) score[j * column_panel] = minus_infinity;
       }
     }
+  }
+
+ private:
+  static void add_to(float* score, simd::batch added) {
+    const simd::batch sum = simd::load(score) + added;
+    simd::store(score, xsimd::select(added == simd::broadcast(minus_infinity), added, sum));
   }
 };
 

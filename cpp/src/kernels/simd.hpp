@@ -47,6 +47,15 @@ inline batch tanh(batch x) { return xsimd::tanh(x); }
 // `lanes` rows of `lanes` numbers become columns.
 inline void transpose(batch (&rows)[lanes]) { xsimd::transpose(rows, rows + lanes); }
 
+// first, first + 1, ...
+inline int_batch counting(std::int32_t first) {
+  std::int32_t lane[lanes];
+  for (int i = 0; i < lanes; ++i) lane[i] = first + i;
+  return int_batch::load_unaligned(lane);
+}
+
+inline batch to_float(int_batch value) { return xsimd::to_float(value); }
+
 inline float first_lane(batch value) {
   float lane[lanes];
   store(lane, value);
