@@ -1,4 +1,4 @@
-// `npm run docs`: the API page, in build/docs, made from the comments of all that web/src/index.ts exports.
+// `npm run docs`: the API page, in build/docs, made from the comments of all that the package's entries export.
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { ensureNodeModules } from './setup.mjs';
@@ -7,7 +7,7 @@ import { Failure, main, project, step } from './steps.mjs';
 export const docsFolder = join(project, 'build/docs');
 
 const options = {
-  entryPoints: [join(project, 'web/src/index.ts')],
+  entryPoints: ['index', 'worker'].map((entry) => join(project, `web/src/${entry}.ts`)),
   tsconfig: join(project, 'web/src/tsconfig.json'),
   name: 'qkv',
   readme: join(project, 'README.md'),
@@ -26,8 +26,8 @@ const options = {
   requiredToBeDocumented: [
     'Accessor', 'CallSignature', 'Class', 'Function', 'Interface', 'Method', 'Parameter', 'Property', 'TypeAlias', 'Variable',
   ],
-  // It only says which of a result's properties are there.
-  intentionallyNotExported: ['web/src/attention.ts:Wanted'],
+  // They only say which of a result's properties are there, and which methods there are.
+  intentionallyNotExported: ['web/src/attention.ts:Wanted', 'web/src/worker-types.ts:Method', 'web/src/worker-types.ts:Operand'],
 };
 
 /** Makes the page and resolves to what is wrong with the comments: a sentence each, none where all is well. */

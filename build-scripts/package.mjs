@@ -1,4 +1,4 @@
-// Makes dist/, the npm package: the four WebAssembly files, their glue, one bundled entry and the
+// Makes dist/, the npm package: the four WebAssembly files, their glue, the bundled entries and the
 // type declarations. The WebAssembly modules must be built already (build.mjs sees to that).
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -30,6 +30,8 @@ function readGlue(simd, relaxed) {
 const GLUE_CHANGES = [
   // load() brings the module: bundlers would look for a file of this name.
   [/new URL\("qkv(-mt)?\.wasm",import\.meta\.url\)\.href/g, '""'],
+  // A page that has its engine in a worker leaves it out: bundlers need to know that they may.
+  [/var Module = \(/, 'var Module = /* @__PURE__ */ ('],
 ];
 const THREADED_GLUE_CHANGES = [
   ...GLUE_CHANGES,
@@ -44,8 +46,9 @@ const THREADED_GLUE_CHANGES = [
     ':new Worker(new URL("qkv-mt.js",import.meta.url),{type:"module",name:"em-pthread"})'],
   // Node 20 loses a wake-up now and then where a thread waits in both ways; nothing here needs this one.
   [/typeof Atomics\.waitAsync==="function"/g, 'false'],
-  // A worker that fails would end the whole process; load() falls back to one thread instead.
-  [/worker\.onerror=e=>\{.*?throw e\}/g, 'worker.onerror=e=>Module["onWorkerError"](e)'],
+  // A worker that fails would end the whole process, or the worker that started it; load() falls back to one
+  // thread instead.
+  [/worker\.onerror=e=>\{.*?throw e\}/g, 'worker.onerror=e=>{e.preventDefault?.();Module["onWorkerError"](e)}'],
 ];
 
 function changed(glue, changes) {
@@ -81,16 +84,33 @@ mkdirSync(dirname(glue), { recursive: true });
 writeFileSync(glue, changed(readGlue('simd', 'relaxed'), GLUE_CHANGES));
 writeFileSync(join(dist, 'glue', 'qkv-mt.js'), await minified('qkv-mt.js', changed(readGlue('simd-mt', 'relaxed-mt'), THREADED_GLUE_CHANGES)));
 
-const bundle = await rolldown({
-  input: join(root, 'web', 'src', 'index.ts'),
-  external: /glue\/qkv-mt\.js$/,
-  platform: 'neutral',
-  plugins: [{
-    name: 'glue',
-    resolveId: (id) => (id === './glue/qkv.js' ? glue : id === './glue/qkv-mt.js' ? { id, external: 'relative' } : null),
-  }],
-  transform: { define: { QKV_VERSION: JSON.stringify(version) } },
-});
-await bundle.write({ file: join(dist, 'index.js'), format: 'es', minify: true });
-await bundle.close();
+/** Bundles web/src/NAME.ts into dist/NAME.js; `elsewhere` gives the file of an import that is no part of it. */
+async function writeScript(name, elsewhere) {
+  const bundle = await rolldown({
+    input: join(root, 'web', 'src', `${name}.ts`),
+    platform: 'neutral',
+    plugins: [{
+      name: 'elsewhere',
+      resolveId: (id) => {
+        const file = elsewhere[id];
+        return file?.startsWith('./') ? { id: file, external: 'relative' } : file;
+      },
+    }],
+    transform: { define: { QKV_VERSION: JSON.stringify(version) } },
+  });
+  // The names of classes are in messages.
+  const minify = { compress: true, mangle: { keepNames: { class: true, function: false } }, codegen: true };
+  const { output: [{ code }] } = await bundle.generate({ format: 'es', minify });
+  await bundle.close();
+  // Not all bundlers read in backticks what they look for.
+  const quoted = code.replace(/`([^`$]+)`(?=,import\.meta\.url\))/g, '"$1"').replaceAll('{type:`module`}', '{type:"module"}');
+  writeFileSync(join(dist, `${name}.js`), quoted);
+}
+
+await writeScript('index', { './glue/qkv.js': glue, './glue/qkv-mt.js': './glue/qkv-mt.js' });
+// The worker's two sides take from the entry what is exported there, so that the package has one engine and one
+// QkvError.
+const entry = { './index.js': './index.js', './errors.js': './index.js' };
+await writeScript('worker', entry);
+await writeScript('worker-side', entry);
 execFileSync(process.execPath, [join(root, 'node_modules', '.bin', 'tsc'), '-p', join(root, 'web', 'src')], { stdio: 'inherit' });

@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import type { Browser, Page } from 'puppeteer-core';
 import { inEachBrowser, launch, openPage } from './support/browser.js';
 import { serve, type Server } from './support/site.js';
-import type { VariantReport, Wish } from './support/variant-worker.js';
+import { assertRight, type VariantReport, type Wish } from './support/variant-report.js';
 
 const script = '/build/browser-tests/tests/browser/support/variant-worker.js';
 
@@ -18,14 +18,6 @@ const runInWorker = (page: Page, wish: Wish): Promise<VariantReport> =>
 
 const runOnPage = (page: Page, wish: Wish): Promise<VariantReport> =>
   page.evaluate(async (address, message) => (await import(address) as { runVariant(wish: Wish): Promise<VariantReport> }).runVariant(message), script, wish);
-
-function assertRight({ info, attention, rnn, error }: VariantReport, variant: string): void {
-  assert.equal(error, undefined, `${variant} has to run here`);
-  assert.equal(info!.variant, variant);
-  const { engine, plain } = attention!;
-  assert.ok(engine <= 2 * plain, `attention is ${engine} off, plain single precision ${plain}: look at the kernels of ${variant}`);
-  assert.ok(rnn! < 1e-5, `the RNN is ${rnn} off: look at the kernels of ${variant}`);
-}
 
 inEachBrowser('the package', (kind) => {
   let browser: Browser;

@@ -1,3 +1,8 @@
+/**
+ * The engine on the calling thread, and tensors.
+ *
+ * @module qkv
+ */
 export type { Destination, IndicesLike, List } from './arguments.js';
 export type { AttentionOptions, AttentionResult } from './attention.js';
 export type { Causal, ScoreOptions, WeightRows } from './score-options.js';

@@ -1,36 +1,39 @@
 // Runs one build of the package, in a worker or on a page's own thread, and checks it against double precision.
+import type { RemoteEngine } from 'qkv/worker';
 import { attention as attentionInDouble, largestDifference, rnn as rnnInDouble } from '../../../web/site/src/reference.js';
 import { seeded, squareWeights, uniform } from '../../../web/site/src/random.js';
-
-export interface Wish {
-  variant?: 'simd' | 'relaxed' | 'simd-mt' | 'relaxed-mt';
-  threads?: number;
-}
-
-export interface VariantReport {
-  info?: { variant: string; threads: number; reason?: string };
-  /** Largest difference from the reference: the engine's, and that of plain loops in single precision. */
-  attention?: { engine: number; plain: number };
-  rnn?: number;
-  error?: { code: string; message: string };
-}
+import type { VariantReport, Wish } from './variant-report.js';
 
 const length = 130;
 const dims = 65;
 
 export async function runVariant(wish: Wish): Promise<VariantReport> {
   const address = '/dist/index.js';
-  const { load, tensor, QkvError } = await import(address) as typeof import('qkv');
+  const { load } = await import(address) as typeof import('qkv');
+  // Its results are values, which can be awaited as well.
+  return reportOf(() => load(wish) as Promise<unknown> as Promise<RemoteEngine>);
+}
+
+/** The same in the worker of qkv/worker. */
+export async function runSpawned(wish: Wish): Promise<VariantReport> {
+  const address = '/dist/worker.js';
+  const { spawn } = await import(address) as typeof import('qkv/worker');
+  return reportOf(() => spawn(wish));
+}
+
+async function reportOf(start: () => Promise<RemoteEngine>): Promise<VariantReport> {
+  const address = '/dist/index.js';
+  const { tensor, QkvError } = await import(address) as typeof import('qkv');
   const next = seeded(7);
   const x = uniform(length * dims, 1, next);
   const [wx, wh] = [squareWeights(dims, next), squareWeights(dims, next)] as const;
   try {
-    const engine = await load(wish);
+    const engine = await start();
     const vectors = tensor(x, [length, dims]);
     const expected = attentionInDouble(x, length, dims);
-    const { output } = engine.attention(vectors, vectors, vectors);
-    const { outputs } = engine.rnn(vectors, { wx: tensor(wx, [dims, dims]), wh: tensor(wh, [dims, dims]) });
-    const { variant, threads, reason } = engine.info();
+    const { output } = await engine.attention(vectors, vectors, vectors);
+    const { outputs } = await engine.rnn(vectors, { wx: tensor(wx, [dims, dims]), wh: tensor(wh, [dims, dims]) });
+    const { variant, threads, reason } = await engine.info();
     const report = {
       info: { variant, threads, ...(reason !== undefined && { reason }) },
       attention: { engine: largestDifference(output.data, expected), plain: largestDifference(attentionInSingle(x), expected) },

@@ -1,6 +1,7 @@
-// One engine for all views, on the page's own thread: their matrices are tiny. The timing view has its own, in a worker.
-import { load, type Engine } from 'qkv';
+// One engine for all views, in a worker, so that the page stays free. Their matrices are tiny: one thread is enough. The
+// timing view has its own, in the worker that holds its contestants.
+import { spawn, type RemoteEngine } from 'qkv/worker';
 
-let engine: Promise<Engine> | undefined;
+let engine: Promise<RemoteEngine> | undefined;
 
-export const theEngine = (): Promise<Engine> => (engine ??= load());
+export const theEngine = (): Promise<RemoteEngine> => (engine ??= spawn({ threads: 1 }));

@@ -1,12 +1,14 @@
 // What all views share: the engine, the words, the sentence and the settings in the address.
-import type { Engine } from 'qkv';
+import type { EngineInfo } from 'qkv';
+import type { RemoteEngine } from 'qkv/worker';
 import { theEngine } from './engine.js';
 import { readHash, writeHash, type Settings } from './url-state.js';
 import { fetchVocabulary, readSentence, type Sentence, type Vocabulary } from './words.js';
 
 class Lesson extends EventTarget {
   settings = readHash(location.hash);
-  engine?: Engine;
+  engine?: RemoteEngine;
+  info?: EngineInfo;
   vocabulary?: Vocabulary;
   sentence?: Sentence;
   /** A sentence that says why nothing can be computed. */
@@ -17,10 +19,17 @@ class Lesson extends EventTarget {
     addEventListener('hashchange', () => this.#readAddress());
     try {
       [this.engine, this.vocabulary] = await Promise.all([theEngine(), fetchVocabulary()]);
+      this.info = await this.engine.info();
       this.#readText();
     } catch (error) {
-      this.failure = error instanceof Error ? error.message : String(error);
+      return this.fail(error);
     }
+    this.#tell();
+  }
+
+  /** Ends the figures: this says why. */
+  fail(error: unknown): void {
+    this.failure = error instanceof Error ? error.message : String(error);
     this.#tell();
   }
 

@@ -1,5 +1,6 @@
-// The two machines of the first view, each taking one step at a time, and counting the steps it takes.
-import { tensor, type Engine, type Tensor } from 'qkv';
+// The two machines of the first view, each showing one step at a time, and counting the steps it shows.
+import { tensor } from 'qkv';
+import type { RemoteEngine } from 'qkv/worker';
 import { largestDifference } from './reference.js';
 import { seeded, squareWeights } from './random.js';
 import { makeProjections, runStages, stages, type Trace } from './stages.js';
@@ -10,8 +11,12 @@ export class AttentionMachine {
   readonly trace: Trace;
   steps = 0;
 
-  constructor(engine: Engine, { words, vectors, dims }: Sentence, seed: number) {
-    this.trace = runStages(engine, words, vectors, makeProjections('random', dims, seed));
+  constructor(trace: Trace) {
+    this.trace = trace;
+  }
+
+  static async run(engine: RemoteEngine, { words, vectors, dims }: Sentence, seed: number): Promise<AttentionMachine> {
+    return new AttentionMachine(await runStages(engine, words, vectors, makeProjections('random', dims, seed)));
   }
 
   get done(): boolean {
@@ -29,50 +34,52 @@ export class AttentionMachine {
 
 /** The RNN: one step is one call to the engine for one word, with the state of the word before. */
 export class RnnMachine {
-  readonly states: Float32Array[] = [];
-  /** The largest difference between these steps and the engine's run over the whole sentence; known at the end. */
-  difference?: number;
-  readonly #engine: Engine;
-  readonly #sentence: Sentence;
-  readonly #parameters: { wx: Tensor<Float32Array>; wh: Tensor<Float32Array> };
+  /** What its calls have given, one for each word. */
+  readonly #given: readonly Float32Array[];
+  readonly #difference: number;
+  steps = 0;
 
-  constructor(engine: Engine, sentence: Sentence, seed: number) {
-    const { dims } = sentence;
+  constructor(given: readonly Float32Array[], difference: number) {
+    this.#given = given;
+    this.#difference = difference;
+  }
+
+  static async run(engine: RemoteEngine, { words, vectors, dims }: Sentence, seed: number): Promise<RnnMachine> {
     const next = seeded(seed);
-    this.#engine = engine;
-    this.#sentence = sentence;
-    this.#parameters = {
+    const parameters = {
       wx: tensor(squareWeights(dims, next), [dims, dims]),
       wh: tensor(squareWeights(dims, next), [dims, dims]),
     };
+    const given: Float32Array[] = [];
+    for (let t = 0; t < words.length; t++) {
+      const word = tensor(vectors.slice(t * dims, (t + 1) * dims), [dims]);
+      const before = tensor(given.at(-1) ?? new Float32Array(dims), [dims]);
+      given.push((await engine.rnnStep(word, { h: before }, parameters)).h.data);
+    }
+    const { outputs } = await engine.rnn(tensor(vectors, [words.length, dims]), parameters);
+    const differences = given.map((state, t) => largestDifference(state, outputs.data.subarray(t * dims, (t + 1) * dims)));
+    return new RnnMachine(given, Math.max(...differences));
   }
 
-  get steps(): number {
-    return this.states.length;
+  get states(): readonly Float32Array[] {
+    return this.#given.slice(0, this.steps);
+  }
+
+  /** The largest difference between these steps and the engine's run over the whole sentence; shown at the end. */
+  get difference(): number | undefined {
+    return this.done ? this.#difference : undefined;
   }
 
   get done(): boolean {
-    return this.steps === this.#sentence.words.length;
+    return this.steps === this.#given.length;
   }
 
   step(): void {
-    const { vectors, dims } = this.#sentence;
-    const word = vectors.slice(this.steps * dims, (this.steps + 1) * dims);
-    const before = this.states.at(-1) ?? new Float32Array(dims);
-    const { h } = this.#engine.rnnStep(tensor(word, [dims]), { h: tensor(before, [dims]) }, this.#parameters);
-    this.states.push(h.data);
-    if (this.done) this.difference = this.#compare();
+    this.steps++;
   }
 
   reset(): void {
-    this.states.length = 0;
-    delete this.difference;
-  }
-
-  #compare(): number {
-    const { vectors, dims, words } = this.#sentence;
-    const { outputs } = this.#engine.rnn(tensor(vectors, [words.length, dims]), this.#parameters);
-    return Math.max(...this.states.map((state, t) => largestDifference(state, outputs.data.subarray(t * dims, (t + 1) * dims))));
+    this.steps = 0;
   }
 }
 

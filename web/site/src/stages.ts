@@ -1,5 +1,6 @@
 // The five matrix stages of self-attention, as one call to the engine returns them.
-import { sinusoidal, tensor, type Engine, type Tensor } from 'qkv';
+import { sinusoidal, tensor, type Tensor } from 'qkv';
+import type { RemoteEngine } from 'qkv/worker';
 import { identity, seeded, squareWeights } from './random.js';
 import type { Settings, StageName } from './url-state.js';
 import type { Sentence } from './words.js';
@@ -62,11 +63,11 @@ export function makeInput({ vectors, words, dims }: Sentence, times: number, pos
   return vectors.map((value, i) => times * value + (added?.[i] ?? 0));
 }
 
-export function runStages(engine: Engine, words: readonly string[], x: Float32Array, projections: Projections, causal = false): Trace {
+export async function runStages(engine: RemoteEngine, words: readonly string[], x: Float32Array, projections: Projections, causal = false): Promise<Trace> {
   const dims = x.length / words.length;
   const square = (data: Float32Array): Tensor<Float32Array> => tensor(data, [dims, dims]);
   const { wq, wk, wv } = projections;
-  const steps = engine.explain(tensor(x, [words.length, dims]), { wq: square(wq), wk: square(wk), wv: square(wv), causal });
+  const steps = await engine.explain(tensor(x, [words.length, dims]), { wq: square(wq), wk: square(wk), wv: square(wv), causal });
   const { query, key, value, scores, scaled, weights, output } = steps;
   return {
     words, dims, causal, x, projections,

@@ -1,5 +1,6 @@
 // View 0: the same sentence through both machines, step beside step.
 import { html, nothing, type TemplateResult } from 'lit';
+import type { RemoteEngine } from 'qkv/worker';
 import { limitOf } from '../components/colour-map.js';
 import { LessonElement } from '../components/light-element.js';
 import type { Matrix } from '../components/paint.js';
@@ -9,6 +10,7 @@ import { scientific, thousands } from '../format.js';
 import { lesson } from '../lesson.js';
 import { AttentionMachine, RnnMachine, work } from '../machines.js';
 import { isSquare, letters, stages, type MatrixName, type Role, type Stage, type Trace } from '../stages.js';
+import type { Sentence } from '../words.js';
 
 export class TwoMachines extends LessonElement {
   #attention: AttentionMachine | undefined;
@@ -28,11 +30,20 @@ export class TwoMachines extends LessonElement {
     if (key === this.#builtFor) return;
     this.#builtFor = key;
     this.#stepper.pause();
+    this.#build(engine, sentence, seed).catch((error: unknown) => lesson.fail(error));
+  }
+
+  async #build(engine: RemoteEngine, sentence: Sentence, seed: number): Promise<void> {
+    const key = this.#builtFor;
     const isEmpty = sentence.words.length === 0;
-    this.#attention = isEmpty ? undefined : new AttentionMachine(engine, sentence, seed);
-    this.#rnn = isEmpty ? undefined : new RnnMachine(engine, sentence, seed);
+    const machines = isEmpty ? [] : await Promise.all([AttentionMachine.run(engine, sentence, seed), RnnMachine.run(engine, sentence, seed)] as const);
+    // Others may have been asked for meanwhile.
+    if (key !== this.#builtFor) return;
+    [this.#attention, this.#rnn] = machines;
+    this.#stepper.pause();
     // Shown finished, so that the claim can be seen before anything is touched.
     while (this.#advance());
+    this.requestUpdate();
   }
 
   /** One step of each machine that is not done; false when both are. */
@@ -113,7 +124,7 @@ export class TwoMachines extends LessonElement {
       <p class="small work">Fewer steps is not less work. Multiply-adds for this sentence: self-attention
         <b data-proof="attention-work" data-value=${work.attention(n, d)}>${thousands(work.attention(n, d))}</b>, RNN
         <b data-proof="rnn-work" data-value=${work.rnn(n, d)}>${thousands(work.rnn(n, d))}</b>. What self-attention has is that all
-        the words of a stage can be worked on at the same time. (The engine runs its five stages in one call; each is shown as one step.)</p>`;
+        the words of a stage can be worked on at the same time. (The engine runs the five stages of attention in one call and the RNN's steps in one call each, as soon as the sentence is there; here they are shown one by one.)</p>`;
   }
 }
 

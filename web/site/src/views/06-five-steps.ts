@@ -61,12 +61,20 @@ export class FiveSteps extends LessonElement {
     const key = [projection, seed, positions, times, causal, ...sentence.words].join(' ');
     if (key === this.#tracedFor) return;
     this.#tracedFor = key;
-    this.#preview = undefined;
-    this.#trace = undefined;
-    if (sentence.words.length === 0) return;
+    const { words, dims } = sentence;
     const x = makeInput(sentence, times, positions);
-    this.#trace = runStages(engine, sentence.words, x, makeProjections(projection, sentence.dims, seed), causal);
-    this.#largestDifference = largestStageDifference(this.#trace);
+    const tracing = words.length > 0 ? runStages(engine, words, x, makeProjections(projection, dims, seed), causal) : undefined;
+    this.#take(key, tracing).catch((error: unknown) => lesson.fail(error));
+  }
+
+  async #take(key: string, tracing: Promise<Trace> | undefined): Promise<void> {
+    const trace = await tracing;
+    // Another one may have been asked for meanwhile.
+    if (key !== this.#tracedFor) return;
+    this.#preview = undefined;
+    this.#trace = trace;
+    if (trace) this.#largestDifference = largestStageDifference(trace);
+    this.requestUpdate();
   }
 
   /** The matrix that the chosen stage shows. */

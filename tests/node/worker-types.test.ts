@@ -1,0 +1,53 @@
+// Calls to a worker that must compile and calls that must not; tsc is the test, on the declarations of the package.
+import { test } from 'node:test';
+
+import type { EngineInfo, KvCache, Tensor } from 'qkv';
+import { type CallOptions, type Remote, type RemoteEngine, spawn } from 'qkv/worker';
+
+async function mustCompile(x: Tensor, call: CallOptions): Promise<void> {
+  await using engine: RemoteEngine = await spawn({ variant: 'simd', threads: 2 });
+  const { signal } = new AbortController();
+  const { output, weights } = await engine.attention(x, x, x, { weights: 'heads', signal });
+  await engine.attention(output, weights, x, { signal });
+  await engine.attention(x, [[1]], x);
+  const info: EngineInfo = await engine.info();
+  await engine.info({ signal });
+  // Own options take those of the call in; where there are none, they come last.
+  await engine.gelu(x, { approximate: 'tanh', onProgress: (done) => done.toFixed(info.threads) });
+  await engine.rotary(x, { pairing: 'halves', signal });
+  await engine.rnn(x, { wx: x, wh: x }, { h0: x, transfer: true });
+  await engine.softmax(x, call);
+  await engine.linear(x, x, undefined, call);
+  await engine.embedding(x, [0], call);
+  await engine.rnnStep(x, { h: x }, { wx: x, wh: x }, call);
+  const cache: Remote<KvCache> = await engine.kvCache({ numKvHeads: 1, headDim: 1, capacity: 3, signal });
+  await cache.append(x, x, { transfer: true });
+  (await cache.attend(x, { logSumExp: true })).logSumExp.at(await cache.length);
+  await cache.reset();
+  cache.dispose();
+  const layer = await engine.multiHeadAttention({ embedDim: 3, numHeads: 1 });
+  await layer.load(await layer.parameters, { from: 'pytorch', signal });
+  (await layer.forward(x, { weights: 'mean' })).weights.at(0);
+}
+
+async function mustNotCompile(engine: RemoteEngine, x: Tensor, signal: AbortSignal): Promise<void> {
+  // @ts-expect-error: an option that does not exist
+  await engine.attention(x, x, x, { cuasal: true });
+  // @ts-expect-error: weights that were not asked for may not be there
+  (await engine.attention(x, x, x, { causal: true })).weights.at(0);
+  // @ts-expect-error: a promise is no tensor
+  await engine.softmax(engine.softmax(x));
+  // @ts-expect-error: rotary has no default pairing
+  await engine.rotary(x, { signal });
+  // @ts-expect-error: an option that does not exist
+  await engine.gelu(x, { aproximate: 'tanh' });
+  // @ts-expect-error: a signal is not its controller
+  await engine.softmax(x, { signal: new AbortController() });
+  // @ts-expect-error: the length is a promise
+  (await engine.kvCache({ numKvHeads: 1, headDim: 1, capacity: 3 })).length.toFixed();
+}
+
+test('the declarations accept right calls to a worker and refuse wrong ones (checked when this file was compiled)', () => {
+  void mustCompile;
+  void mustNotCompile;
+});

@@ -1,0 +1,207 @@
+// The engine in a worker gives what the engine without one gives, to the bit, and leaves the caller's arguments alone.
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { after, before, describe, test } from 'node:test';
+
+import { Engine, load, QkvError, tensor, type Tensor } from 'qkv';
+import { type RemoteEngine, spawn } from 'qkv/worker';
+
+import { errorOf, variant } from './support/engine.js';
+import { spawnVariant, variantOptions } from './support/worker.js';
+
+const numbers = (seed: number, ...shape: number[]): Tensor =>
+  tensor(Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => Math.sin(seed + i * 1.7)), shape);
+
+const x = numbers(1, 5, 6);
+const [wq, wk, wv] = [numbers(2, 6, 4), numbers(3, 6, 4), numbers(4, 6, 4)] as const;
+const [query, key, value] = [numbers(5, 2, 3, 8), numbers(6, 2, 7, 8), numbers(7, 2, 7, 5)] as const;
+const rnn = { wx: wq, wh: numbers(8, 4, 4) };
+
+/** Without a worker each `await` is one of a value. */
+const calls: Record<string, (engine: RemoteEngine) => Promise<unknown>> = {
+  'attention with every extra': (engine) =>
+    engine.attention(query, key, value, { causal: 'bottom-right', window: [4, 1], weights: 'heads', scores: 'biased', logSumExp: true }),
+  'attention with a mask, a bias and lists': (engine) =>
+    engine.attention(query, key, value, {
+      mask: [[true, false, true, true, false, true, true]],
+      bias: tensor([[0, 1, 2, 3, -Infinity, 5, 6]]),
+      keyLengths: new Int32Array([6]),
+      sinks: new Float64Array([0.5, 1]),
+      alibi: [0.25, 0.5],
+      dropout: { p: 0.5, seed: 3 },
+      weights: { queries: [2, 0] },
+    }),
+  'attention of nested arrays': (engine) => engine.attention([[1, 2]], [[3, 4], [5, 6]], [[7], [8]], { scale: 0 }),
+  'attention of no keys': (engine) => engine.attention(numbers(1, 2, 3), numbers(1, 0, 3), numbers(1, 0, 2), { logSumExp: true }),
+  explain: (engine) => engine.explain(x, { wq, wk, wv, causal: true }),
+  linear: (engine) => engine.linear(x, wq, [1, 2, 3, 4]),
+  'linear without a bias': (engine) => engine.linear(x, wq),
+  softmax: (engine) => engine.softmax(x),
+  layerNorm: (engine) => engine.layerNorm(x, { gamma: [1, 2, 3, 4, 5, 6] }),
+  rmsNorm: (engine) => engine.rmsNorm(x),
+  gelu: (engine) => engine.gelu(x, { approximate: 'tanh' }),
+  silu: (engine) => engine.silu(x),
+  embedding: (engine) => engine.embedding(x, new BigInt64Array([4n, 0n])),
+  rotary: (engine) => engine.rotary(x, { pairing: 'halves', positions: new Int16Array([3, 1, 4, 1, 5]) }),
+  rnn: (engine) => engine.rnn(x, rnn, { h0: [1, 0, 0, 1] }),
+  rnnStep: (engine) => engine.rnnStep([1, 2, 3, 4, 5, 6], { h: [0, 1, 0, 1] }, rnn),
+  'a layer': async (engine) => {
+    const layer = await engine.multiHeadAttention({ embedDim: 6, numHeads: 2, bias: false, seed: 7 });
+    await layer.load({ ...(await layer.parameters), wq: numbers(9, 6, 6) });
+    const turned = await layer.forward(x, { rotary: { pairing: 'neighbours', dims: 2 }, weights: 'mean' });
+    return [turned, await layer.forward(x, { context: numbers(10, 3, 6) }), await layer.parameters, await layer.headDim];
+  },
+  'a cache': async (engine) => {
+    const cache = await engine.kvCache({ numKvHeads: 2, headDim: 8, valueDim: 5, capacity: 16 });
+    await cache.append(key, value);
+    const attended = await cache.attend(query, { logSumExp: true });
+    await cache.truncate(3);
+    const [length, capacity] = [await cache.length, await cache.capacity];
+    await cache.reset();
+    return [attended, length, capacity, await cache.length];
+  },
+};
+
+/** Arguments that the engine refuses, each in its own way. */
+const refusals: Record<string, (engine: RemoteEngine) => Promise<unknown>> = {
+  'shapes that do not fit': (engine) => engine.attention(x, wq, wv),
+  'ragged rows': (engine) => engine.softmax([[1, 2], [3]]),
+  'an option that is not known': (engine) => engine.attention(x, x, x, { cuasal: true } as object),
+  'options that are none': (engine) => engine.attention(x, x, x, 5 as never),
+  'a promise': (engine) => engine.softmax(Promise.resolve(x) as never),
+  'a function': (engine) => engine.attention(x, x, x, { bias: (() => 1) as never }),
+  'a symbol': (engine) => engine.attention(x, x, x, { scale: Symbol('one') as never }),
+  'a map': (engine) => engine.attention(x, x, x, new Map() as never),
+  'a date': (engine) => engine.layerNorm(x, { gamma: new Date() as never }),
+  'a buffer': (engine) => engine.softmax({ data: new ArrayBuffer(8) as never, shape: [2] }),
+  'a rounding': (engine) => engine.gelu(x, { approximate: 'erf' as never }),
+  'a shape that does not hold the data': (engine) => engine.softmax({ data: new Float32Array(3), shape: [2, 2] }),
+  'an index out of range': (engine) => engine.embedding(x, [5]),
+  'more than the memory': (engine) => engine.kvCache({ numKvHeads: 1, headDim: 1024, capacity: 2 ** 24 }),
+};
+
+describe(`an engine in a worker, ${variant}`, () => {
+  let remote: RemoteEngine;
+  let local: RemoteEngine;
+  before(async () => {
+    remote = await spawnVariant();
+    local = (await load(variantOptions)) as unknown as RemoteEngine;
+  });
+  after(() => {
+    remote.dispose();
+    local.dispose();
+  });
+
+  for (const [name, call] of Object.entries(calls)) {
+    test(`${name}: the same result`, async () => assert.deepEqual(await call(remote), await call(local)));
+  }
+
+  for (const [name, call] of Object.entries(refusals)) {
+    test(`${name}: the same error`, async () => {
+      const [came, expected] = [await errorOf(() => call(remote)), await errorOf(() => call(local))];
+      assert.deepEqual([came.code, came.message], [expected.code, expected.message]);
+    });
+  }
+
+  test('has every method of Engine', () => {
+    const own = Object.getOwnPropertyNames(Engine.prototype).filter((name) => name !== 'constructor');
+    assert.deepEqual(own.filter((name) => typeof (remote as unknown as Record<string, unknown>)[name] !== 'function'), []);
+  });
+
+  test('says what it runs on', async () => {
+    const info = await remote.info();
+    assert.equal(info.variant, variantOptions.variant);
+    assert.equal(info.threads, variantOptions.threads);
+  });
+
+  test('tensors come back as tensors of the package, in memory of their own', async () => {
+    const { output } = await remote.attention(x, x, x);
+    assert.equal(output.constructor, x.constructor);
+    assert.equal(output.at(0, 0), output.data[0]);
+    assert.equal(output.data.byteLength, output.data.buffer.byteLength);
+    assert.throws(() => ((output.shape as number[])[0] = 1), TypeError);
+  });
+
+  test('arguments are copied when the call is made, whatever memory they are in', async () => {
+    const whole = Float32Array.from({ length: 12 }, (_, i) => i);
+    const shared = new Float32Array(new SharedArrayBuffer(16)).fill(1);
+    const part = { data: whole.subarray(4, 8), shape: [1, 4] };
+    const expected = await remote.attention([[4, 5, 6, 7]], [[1, 1, 1, 1]], [[4, 5, 6, 7]], { weights: 'heads' });
+    const call = remote.attention(part, { data: shared, shape: [1, 4] }, part, { weights: 'heads' });
+    whole.fill(9);
+    shared.fill(9);
+    assert.deepEqual(await call, expected);
+    assert.equal(whole.length, 12, 'the argument was detached');
+  });
+
+  test('a tensor of another library may have data and shape as getters', async () => {
+    class Other {
+      get data() { return new Float32Array([1, 2]); }
+      get shape() { return [1, 2]; }
+    }
+    assert.deepEqual(await remote.softmax(new Other()), await remote.softmax([[1, 2]]));
+  });
+
+  test('transfer hands whole arrays over, and no more than those', async () => {
+    const [whole, buffer] = [new Float32Array([1, 2]), new Float32Array([3, 4, 5])];
+    const out = new Float32Array(2);
+    const tail = { data: buffer.subarray(1), shape: [1, 2] };
+    const { output } = await remote.attention({ data: whole, shape: [1, 2] }, tail, tail, { transfer: true, out: { data: out, shape: [1, 2] } });
+    assert.equal(whole.length, 0, 'the query was not handed over');
+    assert.equal(buffer.length, 3, 'a part of a buffer was handed over');
+    assert.equal(output.data, out);
+    assert.deepEqual([...out], [4, 5]);
+    const error = await errorOf(() => remote.softmax({ data: whole, shape: [1, 2] }, { transfer: true }));
+    assert.equal(error.code, 'SHAPE_MISMATCH');
+    assert.match(error.message, /was its buffer transferred away\?/);
+  });
+
+  test('out is written wholly, or not at all after an error', async () => {
+    const whole = new Float32Array(6).fill(-1);
+    const out = tensor(whole.subarray(2, 4), [1, 2]);
+    assert.equal((await errorOf(() => remote.attention([[1, 2]], [[1]], [[3, 4]], { out }))).code, 'SHAPE_MISMATCH');
+    assert.deepEqual([...whole], [-1, -1, -1, -1, -1, -1]);
+    const { output } = await remote.attention([[1, 2]], [[1, 2]], [[3, 4]], { out });
+    assert.equal(output, out);
+    assert.deepEqual([...whole], [-1, -1, 3, 4, -1, -1]);
+  });
+
+  test('parameters of a layer are copies: changing them changes nothing until they are given back', async () => {
+    const layer = await remote.multiHeadAttention({ embedDim: 2, numHeads: 1 });
+    const before = await layer.forward([[1, 2]]);
+    const parameters = await layer.parameters;
+    parameters.bo!.data.fill(5);
+    assert.deepEqual(await layer.forward([[1, 2]]), before);
+    await layer.load(parameters);
+    assert.notDeepEqual(await layer.forward([[1, 2]]), before);
+    layer.dispose();
+  });
+});
+
+describe(`spawn, ${variant}`, () => {
+  const url = new URL(`./qkv-${variant}.wasm`, import.meta.resolve('qkv'));
+
+  test('takes the WebAssembly as a URL, a path, bytes, a Response or a module', async () => {
+    const bytes = await readFile(url);
+    const copy = new Uint8Array(bytes).buffer;
+    const sources = [url, url.href, url.pathname, bytes, copy, new Response(bytes), await WebAssembly.compile(bytes)];
+    for (const wasm of sources) {
+      const engine = await spawn({ wasm, threads: variantOptions.threads });
+      assert.equal((await engine.info()).variant, variant);
+      engine.dispose();
+    }
+    assert.ok(bytes.length > 0 && copy.byteLength > 0, 'what was given was detached');
+  });
+
+  test('refuses what load refuses, with the same words', async () => {
+    const wrong = [{ threads: 0 }, { wasm: new Uint8Array([1, 2, 3]) }, { wasm: 5 }, { wasm: '/no/such/file.wasm' }, { nothing: 1 }, 5, null];
+    for (const options of wrong as object[]) {
+      const [came, expected] = [await errorOf(() => spawn(options)), await errorOf(() => load(options))];
+      assert.deepEqual([came.code, came.message], [expected.code, expected.message]);
+    }
+    const used = new Response('x');
+    await used.text();
+    assert.equal((await errorOf(() => spawn({ wasm: used }))).code, 'LOAD_FAILED');
+    assert.ok((await errorOf(() => spawn({ wasm: '/no/such/file.wasm' }))) instanceof QkvError);
+  });
+});

@@ -1,0 +1,67 @@
+import { invalid } from './arguments.js';
+import { isNumericArray, type NumericArray } from './tensor.js';
+import { rebuild, special, type Target } from './worker-protocol.js';
+import type { CallOptions } from './worker-types.js';
+
+/** What a call was given: what is meant for the worker, and what for this side. */
+export interface Given extends CallOptions {
+  readonly values: readonly unknown[];
+  readonly out?: { readonly data: Float32Array } | undefined;
+}
+
+/** As the host calls it: 'Float32Array', 'Function', 'Object'. */
+export const kindOf = (value: unknown): string => Object.prototype.toString.call(value).slice('[object '.length, -1);
+const isTensor = (value: object): boolean => 'data' in value && 'shape' in value;
+
+/** Takes out of the last argument, where that is an object of options, those that are not for the worker. */
+export function readGiven(values: readonly unknown[]): Given {
+  const last = values.at(-1);
+  if (kindOf(last) !== 'Object' || isTensor(last as object)) return { values };
+  const { signal, onProgress, transfer, ...own } = last as CallOptions & Partial<Given>;
+  const expect = (name: string, value: unknown, kind: string) => {
+    if (value !== undefined && !kindOf(value).endsWith(kind)) invalid(`${name} is of kind ${kindOf(value)}, expected ${kind}.`);
+  };
+  expect('signal', signal, 'AbortSignal');
+  expect('onProgress', onProgress, 'Function');
+  expect('transfer', transfer, 'Boolean');
+  return { values: [...values.slice(0, -1), own], signal, onProgress, transfer, out: own.out };
+}
+
+/**
+ * The arguments as the worker can be sent them: a copy of all they hold, or with `transfer` their memory itself.
+ *
+ * @param moved receives the memory that goes over with them
+ * @param targetOf the number of an object in the worker
+ */
+export function packed(
+  { values, transfer, out }: Given,
+  moved: Set<Transferable>,
+  targetOf: (part: object) => Target | undefined,
+): unknown[] {
+  const mayMove = ({ buffer, byteLength }: NumericArray): boolean =>
+    transfer === true && buffer instanceof ArrayBuffer && byteLength > 0 && byteLength === buffer.byteLength;
+  const known = new Map<unknown, unknown>();
+  const pack = (part: object): unknown => {
+    const target = targetOf(part);
+    if (target !== undefined) return special('made', target);
+    if (isNumericArray(part)) {
+      const sent = part !== out?.data && mayMove(part) ? part : copied(part);
+      moved.add(sent.buffer as ArrayBuffer);
+      return sent;
+    }
+    if (Array.isArray(part)) return undefined;
+    if (part instanceof WebAssembly.Module) return part;
+    if (kindOf(part) !== 'Object') return special('class', typeof part === 'object' ? part.constructor?.name : typeof part);
+    // Of tensors of other libraries, data and shape may be getters of their class.
+    if (!isTensor(part) || Object.getPrototypeOf(part) === Object.prototype) return undefined;
+    const { data, shape } = part as { data: unknown; shape: unknown };
+    return rebuild({ data, shape }, pack, known);
+  };
+  return rebuild(values, pack, known) as unknown[];
+}
+
+/** In plain memory of its own, whatever it is a part of. Of memory that was transferred away, no copy can be made. */
+function copied(part: NumericArray): NumericArray {
+  const Kind = (globalThis as unknown as Record<string, new (from: NumericArray | number) => NumericArray>)[kindOf(part)]!;
+  return new Kind(part.length === 0 ? 0 : part);
+}
