@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import type { Browser, Page } from 'puppeteer-core';
 import { inEachBrowser, launch, openPage } from './support/browser.js';
 import { serve, type Server } from './support/site.js';
-import { assertRight, type VariantReport, type Wish } from './support/variant-report.js';
+import { assertRight, testThreadedVariants, type VariantReport, type Wish } from './support/variant-report.js';
 
 const script = '/build/browser-tests/tests/browser/support/variant-worker.js';
 
@@ -42,18 +42,7 @@ inEachBrowser('the package', (kind) => {
         test(`${variant} is right on the page's own thread`, async () => assertRight(await runOnPage(page, { variant }), variant));
       }
 
-      for (const variant of ['simd-mt', 'relaxed-mt'] as const) {
-        test(isolated ? `${variant} is right in a worker, with two threads` : `${variant} is refused with the reason`, async () => {
-          const report = await runInWorker(page, { variant, threads: 2 });
-          if (isolated) {
-            assertRight(report, variant);
-            assert.equal(report.info!.threads, 2, 'two threads were asked for');
-          } else {
-            assert.equal(report.error?.code, 'UNSUPPORTED');
-            assert.match(report.error.message, /isolated/, 'the sentence has to say that isolation is missing');
-          }
-        });
-      }
+      testThreadedVariants(isolated, ' in a worker', (wish) => runInWorker(page, wish));
 
       test('the best build is taken, and the reason says why not a better one', async () => {
         const { info: worker } = await runInWorker(page, { threads: 2 });

@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import type { Browser, Page } from 'puppeteer-core';
 import { inEachBrowser, launch, openPage } from './support/browser.js';
 import { serve, type Server } from './support/site.js';
-import { assertRight, type VariantReport, type Wish } from './support/variant-report.js';
+import { assertRight, testThreadedVariants, type VariantReport, type Wish } from './support/variant-report.js';
 
 const folder = '/build/browser-tests/tests/browser/support';
 
@@ -40,18 +40,7 @@ inEachBrowser('an engine in a worker', (kind) => {
         test(`${variant} is right`, async () => assertRight(await runSpawned(page, { variant }), variant));
       }
 
-      for (const variant of ['simd-mt', 'relaxed-mt'] as const) {
-        test(isolated ? `${variant} is right, with two threads` : `${variant} is refused with the reason`, async () => {
-          const report = await runSpawned(page, { variant, threads: 2 });
-          if (isolated) {
-            assertRight(report, variant);
-            assert.equal(report.info!.threads, 2, 'two threads were asked for');
-          } else {
-            assert.equal(report.error?.code, 'UNSUPPORTED');
-            assert.match(report.error.message, /isolated/, 'the sentence has to say that isolation is missing');
-          }
-        });
-      }
+      testThreadedVariants(isolated, '', (wish) => runSpawned(page, wish));
 
       test('the best build is taken, threads included, though a page’s own thread may not have them', async () => {
         const { info } = await runSpawned(page, { threads: 2 });

@@ -30,6 +30,7 @@ export interface CacheAttentionOptions extends Omit<ScoreOptions, 'sequences'> {
 type Alive = (method: string) => EngineMemory;
 
 const BYTES_PER_FLOAT = 4;
+const ATTEND_OPTIONS = [...SCORE_OPTIONS.filter((name) => name !== 'sequences'), 'out'];
 
 /**
  * Keys and values of past positions, kept in the engine's memory, so that a new token costs one row of
@@ -111,7 +112,7 @@ export class KvCache {
   attend<const Options extends CacheAttentionOptions = {}>(query: TensorLike, options?: Options): AttentionResult<Options> {
     const memory = this.#use('attend');
     const given: CacheAttentionOptions = options === undefined ? {} : options;
-    expectOptions('attend', given, [...SCORE_OPTIONS.filter((name) => name !== 'sequences'), 'out']);
+    expectOptions('attend', given, ATTEND_OPTIONS);
     const rows = numbers(query, 'query', ...(this.#key.sizes[0] === 1 ? [3, 4] : [4]));
     const heads = this.#headsFor(rows);
     // Causal by default; where the queries are, an offset says too.
