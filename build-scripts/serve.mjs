@@ -29,12 +29,12 @@ const isolation = {
   'Cross-Origin-Resource-Policy': 'same-origin',
 };
 
-/** Serves `folder` under the path `base`; port 0 takes a free one. Resolves to { url, close }. */
-export async function serve(folder, { port = 0, isolated = true, base = '/' } = {}) {
+/** Serves `folder` under the path `base`, cutting the line where `refuse(path)` holds; port 0 takes a free one. Resolves to { url, close }. */
+export async function serve(folder, { port = 0, isolated = true, base = '/', refuse = () => false } = {}) {
   const root = await realpath(resolve(folder));
   const headers = { 'Cache-Control': 'no-store', ...(isolated && isolation) };
   const server = createServer((request, response) => {
-    answer(request, response, { root, base, headers }).catch(() => response.destroy());
+    answer(request, response, { root, base, headers, refuse }).catch(() => response.destroy());
   });
   await new Promise((listening, failed) => {
     server.once('error', (error) => failed(error.code === 'EADDRINUSE' || error.code === 'EACCES'
@@ -48,10 +48,11 @@ export async function serve(folder, { port = 0, isolated = true, base = '/' } = 
   return { url: `http://127.0.0.1:${server.address().port}${base}`, close };
 }
 
-async function answer(request, response, { root, base, headers }) {
+async function answer(request, response, { root, base, headers, refuse }) {
   const say = (status, more) => response.writeHead(status, { ...headers, 'Content-Type': types['.txt'], ...more }).end(`${status}\n`);
   if (request.method !== 'GET' && request.method !== 'HEAD') return say(405, { Allow: 'GET, HEAD' });
   const { pathname } = new URL(request.url, 'http://localhost');
+  if (refuse(pathname)) return response.destroy();
   if (`${pathname}/` === base) return say(301, { Location: base });
   const file = pathname.startsWith(base) && await fileFor(root, pathname.slice(base.length));
   if (!file) return say(404);

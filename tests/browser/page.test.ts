@@ -118,11 +118,10 @@ inEachBrowser('the page', (kind) => {
   });
 
   test('says in a sentence when the engine cannot be had', async () => {
-    const server = await serveSite();
+    // The server refuses, not the page: what a worker asks for may pass a page's interception by.
+    const server = await serveSite({ refuse: (path) => path.endsWith('.wasm') });
     const page = await browser.newPage();
     try {
-      await page.setRequestInterception(true);
-      page.on('request', (request) => void (request.url().endsWith('.wasm') ? request.abort() : request.continue()));
       await page.goto(server.url);
       await page.waitForSelector('[data-view="06"] [role="alert"]');
       assert.match(await page.$eval('[data-view="06"] [role="alert"]', (alert) => alert.textContent!), /wasm.*could not be fetched/);

@@ -13,6 +13,7 @@ export interface Server {
 interface ServeOptions {
   isolated?: boolean;
   base?: string;
+  refuse?: (path: string) => boolean;
 }
 
 export async function serve(folder: string, options: ServeOptions = {}): Promise<Server> {
