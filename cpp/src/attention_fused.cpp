@@ -94,14 +94,13 @@ void attend_row(const query_tile_pass& pass) {
   const attention_head& head = pass.head();
   const tile_scratch& scratch = pass.scratch();
   const key_range range = head.rules.keys_for(pass.first());
-  const float* query = head.query.data + pass.first() * head.query.stride;
   // The same tiles as for many queries: where a tile ends, a sum ends.
   for (extent tile = range.begin / key_tile * key_tile; tile < range.end; tile += key_tile) {
     const extent begin = std::max(range.begin, tile);
     const extent keys = std::min(range.end, tile + key_tile) - begin;
     const extent columns = kernels::padded(head.value_dim, column_panel);
     kernels::score_row(head.head_dim, head.key.data + begin * head.key.stride, head.key.stride,
-                       keys, query, head.scale, scratch.scores);
+                       keys, scratch.query, scratch.scores);
     head.rules.cap(scratch.scores, kernels::panels(keys, column_panel));
     kernels::online_softmax_row(scratch.scores, keys, scratch.rows(0));
     if (*scratch.rescale != 1.0f) {

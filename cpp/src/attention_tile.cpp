@@ -1,5 +1,7 @@
 #include "attention_tile.hpp"
 
+#include "kernels/row.hpp"
+
 namespace qkv {
 
 using kernels::column_panel;
@@ -44,6 +46,10 @@ query_tile_pass::query_tile_pass(const attention_head& head, const tile_scratch&
     : head_(head), scratch_(scratch), first_(first), count_(count) {
   kernels::pack_rows<column_panel>(head.query.data + first * head.query.stride, head.query.stride,
                                    count, head.head_dim, scratch.query);
+  // Scaled here, a score needs no pass of its own for it.
+  const simd::batch scale = simd::broadcast(head.scale);
+  kernels::map_row(scratch.query, kernels::padded(count, column_panel) * head.head_dim,
+                   scratch.query, [&](simd::batch element) { return element * scale; });
 }
 
 key_range query_tile_pass::keys_of(extent begin, extent end) const {
@@ -68,9 +74,14 @@ kernels::panel_range query_tile_pass::visible_part(extent query, extent first_ke
 
 void query_tile_pass::score(const kernels::panel_range& part, extent first_key,
                             score_stage stage) const {
-  kernels::score_tile(head_.head_dim, scratch_.key + (part.first_key - first_key) * head_.head_dim,
-                      part.keys, scratch_.query + (part.first_query - first_) * head_.head_dim,
-                      head_.scale, scratch_.scores);
+  const extent depth = head_.head_dim;
+  const float* keys = scratch_.key + (part.first_key - first_key) * depth;
+  const float* queries = scratch_.query + (part.first_query - first_) * depth;
+  for (extent key = 0; key < part.keys; key += row_panel) {
+    kernels::gemm_kernel<row_panel, kernels::panel_vectors>(
+        depth, keys + key * depth, row_panel, queries, column_panel,
+        scratch_.scores + key * column_panel, column_panel, kernels::write::store);
+  }
   if (stage == score_stage::scaled) return;
   head_.rules.cap(scratch_.scores, part.keys);
   if (stage == score_stage::capped) return;

@@ -3,7 +3,6 @@
 
 #include "kernels/pack.hpp"
 #include "kernels/score_rules.hpp"
-#include "kernels/score_tile.hpp"
 #include "qkv/attention.hpp"
 #include "tile_plan.hpp"
 
@@ -28,7 +27,7 @@ struct attention_head {
 
 // The tiles of one worker.
 struct tile_scratch {
-  float* query;   // column panels of query_tile queries
+  float* query;   // column panels of query_tile queries, times the scale
   float* key;     // row panels of key_tile keys
   float* value;   // column panels of key_tile values
   float* scores;  // [key_tile][column_panel]
@@ -45,7 +44,7 @@ struct tile_scratch {
   }
 };
 
-// Queries [first, first + count) of a head, count <= query_tile, packed when it is made.
+// Queries [first, first + count) of a head, count <= query_tile, packed and scaled when it is made.
 class query_tile_pass {
  public:
   query_tile_pass(const attention_head& head, const tile_scratch& scratch, extent first,

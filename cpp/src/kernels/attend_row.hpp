@@ -8,11 +8,11 @@
 
 namespace qkv::kernels {
 
-// scores[i] = scale * query . key for Groups * lanes keys, `stride` apart; keys after `last` are
+// scores[i] = query . key for Groups * lanes keys, `stride` apart; keys after `last` are
 // that one again. A lane is a key: blocks of lanes x lanes are turned over in registers.
 template <int Groups>
 [[gnu::noinline]] void score_keys(extent head_dim, const float* key, extent stride, extent last,
-                                  const float* query, float scale, float* scores) {
+                                  const float* query, float* scores) {
   std::array<simd::batch, Groups> sum;
   sum.fill(simd::zero());
   std::array<const float*, Groups * simd::lanes> rows;
@@ -24,7 +24,7 @@ template <int Groups>
       for (int r = 0; r < simd::lanes; ++r) block[r] = simd::load(rows[g * simd::lanes + r] + d);
       simd::transpose(block);
       for (int i = 0; i < simd::lanes; ++i) {
-        sum[g] = simd::madd(block[i], simd::broadcast(query[d + i]), sum[g]);
+        sum[g] = simd::madd(block[i], simd::broadcast(query[(d + i) * column_panel]), sum[g]);
       }
     }
   }
@@ -32,25 +32,23 @@ template <int Groups>
     for (int g = 0; g < Groups; ++g) {
       float lane[simd::lanes];
       for (int r = 0; r < simd::lanes; ++r) lane[r] = rows[g * simd::lanes + r][d];
-      sum[g] = simd::madd(simd::load(lane), simd::broadcast(query[d]), sum[g]);
+      sum[g] = simd::madd(simd::load(lane), simd::broadcast(query[d * column_panel]), sum[g]);
     }
   }
-  for (int g = 0; g < Groups; ++g) {
-    simd::store(scores + g * simd::lanes, sum[g] * simd::broadcast(scale));
-  }
+  for (int g = 0; g < Groups; ++g) simd::store(scores + g * simd::lanes, sum[g]);
 }
 
-// Writes `keys` scores, rounded up to whole batches.
+// The query lies alone in a column panel. Writes `keys` scores, rounded up to whole batches.
 inline void score_row(extent head_dim, const float* key, extent stride, extent keys,
-                      const float* query, float scale, float* scores) {
+                      const float* query, float* scores) {
   // Two chains at once, so that they do not wait for each other.
   constexpr extent pair = 2 * simd::lanes;
   extent j = 0;
   for (; j + pair <= keys; j += pair) {
-    score_keys<2>(head_dim, key + j * stride, stride, pair, query, scale, scores + j);
+    score_keys<2>(head_dim, key + j * stride, stride, pair, query, scores + j);
   }
   for (; j < keys; j += simd::lanes) {
-    score_keys<1>(head_dim, key + j * stride, stride, keys - j - 1, query, scale, scores + j);
+    score_keys<1>(head_dim, key + j * stride, stride, keys - j - 1, query, scores + j);
   }
 }
 

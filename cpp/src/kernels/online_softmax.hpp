@@ -43,11 +43,13 @@ struct softmax_rows {
   }
   for (extent key = 0; key < keys; ++key) {
     float* score = scores + key * column_panel;
+    // Stored after both are made: a store in between would load the constants of exp again.
+    panel_row weight;
+    for (int v = 0; v < panel_vectors; ++v)
+      weight[v] = simd::exp_nonpositive(simd::load(score + v * simd::lanes) - shift[v]);
     for (int v = 0; v < panel_vectors; ++v) {
-      const simd::batch weight =
-          simd::exp_nonpositive(simd::load(score + v * simd::lanes) - shift[v]);
-      simd::store(score + v * simd::lanes, weight);
-      sum[v] = sum[v] + weight;
+      simd::store(score + v * simd::lanes, weight[v]);
+      sum[v] = sum[v] + weight[v];
     }
   }
   for (int v = 0; v < panel_vectors; ++v) {

@@ -16,25 +16,25 @@ namespace qkv::simd {
 // NaN stays NaN and -Infinity gives 0. Error: below 1.5 units in the last place.
 inline batch exp_nonpositive(batch x) {
   // Adding 1.5 * 2^23 rounds to whole numbers and leaves n in the low bits of the sum.
-  const batch rounder = broadcast(12582912.0f);
-  const batch shifted = madd(x, broadcast(1.44269504088896341f), rounder);
+  const batch rounder = constant<12582912.0f>();
+  const batch shifted = madd(x, constant<1.44269504088896341f>(), rounder);
   const batch n = shifted - rounder;
   // ln 2 in two parts: the first has few bits, so that n times it is exact.
-  batch r = madd(n, broadcast(-0.693359375f), x);
-  r = madd(n, broadcast(2.12194440e-4f), r);
-  batch p = broadcast(0x1.6a2434p-10f);
-  p = madd(p, r, broadcast(0x1.1239e2p-7f));
-  p = madd(p, r, broadcast(0x1.5558f2p-5f));
-  p = madd(p, r, broadcast(0x1.555492p-3f));
-  p = madd(p, r, broadcast(0x1.fffffcp-2f));
-  p = madd(p, r, broadcast(1.0f));
-  p = madd(p, r, broadcast(1.0f));
+  batch r = madd(n, constant<-0.693359375f>(), x);
+  r = madd(n, constant<2.12194440e-4f>(), r);
+  batch p = constant<0x1.6a2434p-10f>();
+  p = madd(p, r, constant<0x1.1239e2p-7f>());
+  p = madd(p, r, constant<0x1.5558f2p-5f>());
+  p = madd(p, r, constant<0x1.555492p-3f>());
+  p = madd(p, r, constant<0x1.fffffcp-2f>());
+  p = madd(p, r, constant<1.0f>());
+  p = madd(p, r, constant<1.0f>());
   // 2^n by its exponent bits. A product, not an addition to the bits of p, keeps NaN a NaN.
   const int_batch exponent = xsimd::bitwise_cast<int32_t>(shifted) << 23;
   const batch power =
-      xsimd::bitwise_cast<float>(exponent + int_batch(std::bit_cast<int32_t>(1.0f)));
+      xsimd::bitwise_cast<float>(exponent + xsimd::bitwise_cast<int32_t>(constant<1.0f>()));
   constexpr float log_smallest = -69.3147181f;
-  return xsimd::select(x < broadcast(log_smallest), zero(), p * power);
+  return xsimd::select(x < constant<log_smallest>(), zero(), p * power);
 }
 
 // 1 / (1 + e^-x), relatively exact on both sides; 0 where it is below 2^-100.
