@@ -32,7 +32,19 @@ struct softmax_rows {
   panel_row old_max, row_max, shift, sum;
   for (int v = 0; v < panel_vectors; ++v)
     row_max[v] = old_max[v] = simd::load(rows.max + v * simd::lanes);
-  for (extent key = 0; key < keys; ++key) {
+  // Keys in groups, so that the maxima do not all wait for each other.
+  constexpr extent group = 4;
+  extent key = 0;
+  for (; key + group <= keys; key += group) {
+    const float* score = scores + key * column_panel;
+    for (int v = 0; v < panel_vectors; ++v, score += simd::lanes) {
+      const simd::batch first = simd::max(simd::load(score), simd::load(score + column_panel));
+      const simd::batch second = simd::max(simd::load(score + 2 * column_panel),
+                                           simd::load(score + 3 * column_panel));
+      row_max[v] = simd::max(row_max[v], simd::max(first, second));
+    }
+  }
+  for (; key < keys; ++key) {
     const float* score = scores + key * column_panel;
     for (int v = 0; v < panel_vectors; ++v)
       row_max[v] = simd::max(row_max[v], simd::load(score + v * simd::lanes));
