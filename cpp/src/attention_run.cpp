@@ -94,7 +94,7 @@ void attention_run::write_weights() {
       const extent stride = outputs_.weights.strides[2];
       for (extent q = 0; q < count; ++q) std::fill_n(rows + q * stride, sizes.key_len, 0.0f);
       recall_statistics(pass);
-      write_weights_tile(pass, rows + part.key_begin, stride, weight_mode::store);
+      write_weights_tile(pass, rows + part.key_begin, stride, kernels::write::store);
     }
   });
 }
@@ -113,7 +113,7 @@ void attention_run::write_mean_weights() {
       const attention_head head = plan_.head(part, h);
       const query_tile_pass pass(head, tiles, task.first, task.count);
       recall_statistics(pass);
-      write_weights_tile(pass, rows + part.key_begin, stride, weight_mode::add);
+      write_weights_tile(pass, rows + part.key_begin, stride, kernels::write::add);
     }
     // Of no heads the mean is 0, as the weights of a row that sees nothing.
     const float share = sizes.num_heads == 0 ? 0.0f : 1.0f / static_cast<float>(sizes.num_heads);

@@ -96,11 +96,10 @@ class query_tile_pass {
 // Fills scratch out, max and sum for the tile; no score matrix is held.
 void attention_fused_tile(const query_tile_pass& pass);
 
-enum class weight_mode { store, add };
-
 // Writes the rows of the tile to `rows`, `stride` apart, as far as keys are visible; the rest stays
 // as it is. Weights need the rows' final max and sum in the scratch.
-void write_weights_tile(const query_tile_pass& pass, float* rows, extent stride, weight_mode mode);
+void write_weights_tile(const query_tile_pass& pass, float* rows, extent stride,
+                        kernels::write mode);
 void write_scores_tile(const query_tile_pass& pass, score_stage stage, float* rows, extent stride);
 
 }  // namespace qkv

@@ -9,26 +9,22 @@ namespace {
 
 // Calls finish(part) on every panel of scores and writes the panel, [key][query], as rows.
 template <typename Finish>
-void write_panels(const query_tile_pass& pass, score_stage stage, weight_mode mode, float* rows,
+void write_panels(const query_tile_pass& pass, score_stage stage, kernels::write mode, float* rows,
                   extent stride, const Finish& finish) {
   pass.for_each_key_tile([&](extent first_key, extent keys) {
     pass.for_each_panel(first_key, keys, stage, [&](const kernels::panel_range& part) {
       finish(part);
-      for (extent q = 0; q < part.queries; ++q) {
-        const float* column = pass.scratch().scores + q;
-        float* row = rows + (part.first_query - pass.first() + q) * stride + part.first_key;
-        for (extent j = 0; j < part.keys; ++j) {
-          const float element = column[j * kernels::column_panel];
-          row[j] = mode == weight_mode::store ? element : row[j] + element;
-        }
-      }
+      kernels::unpack_panel(pass.scratch().scores, part.keys, part.queries,
+                            rows + (part.first_query - pass.first()) * stride + part.first_key,
+                            stride, mode);
     });
   });
 }
 
 }  // namespace
 
-void write_weights_tile(const query_tile_pass& pass, float* rows, extent stride, weight_mode mode) {
+void write_weights_tile(const query_tile_pass& pass, float* rows, extent stride,
+                        kernels::write mode) {
   write_panels(pass, score_stage::biased, mode, rows, stride,
                [&](const kernels::panel_range& part) {
                  kernels::finished_weights(pass.scratch().scores, part.keys,
@@ -37,7 +33,8 @@ void write_weights_tile(const query_tile_pass& pass, float* rows, extent stride,
 }
 
 void write_scores_tile(const query_tile_pass& pass, score_stage stage, float* rows, extent stride) {
-  write_panels(pass, stage, weight_mode::store, rows, stride, [](const kernels::panel_range&) {});
+  write_panels(pass, stage, kernels::write::store, rows, stride,
+               [](const kernels::panel_range&) {});
 }
 
 }  // namespace qkv

@@ -39,8 +39,8 @@ struct softmax_rows {
     const float* score = scores + key * column_panel;
     for (int v = 0; v < panel_vectors; ++v, score += simd::lanes) {
       const simd::batch first = simd::max(simd::load(score), simd::load(score + column_panel));
-      const simd::batch second = simd::max(simd::load(score + 2 * column_panel),
-                                           simd::load(score + 3 * column_panel));
+      const simd::batch second =
+          simd::max(simd::load(score + 2 * column_panel), simd::load(score + 3 * column_panel));
       row_max[v] = simd::max(row_max[v], simd::max(first, second));
     }
   }

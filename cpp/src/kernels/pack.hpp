@@ -57,6 +57,34 @@ inline void pack_columns(const float* from, extent row_stride, extent depth, ext
   }
 }
 
+// A panel [count][column_panel] becomes the first `count` elements of `used` rows, `row_stride`
+// apart.
+inline void unpack_panel(const float* panel, extent count, extent used, float* rows,
+                         extent row_stride, write mode) {
+  extent k = 0;
+  for (; k + simd::lanes <= count; k += simd::lanes) {
+    for (extent first = 0; first < used; first += simd::lanes) {
+      simd::batch block[simd::lanes];
+      for (int i = 0; i < simd::lanes; ++i) {
+        block[i] = simd::load(panel + (k + i) * column_panel + first);
+      }
+      simd::transpose(block);
+      const extent end = std::min<extent>(simd::lanes, used - first);
+      for (extent r = 0; r < end; ++r) {
+        float* to = rows + (first + r) * row_stride + k;
+        simd::store(to, mode == write::store ? block[r] : simd::load(to) + block[r]);
+      }
+    }
+  }
+  for (; k < count; ++k) {
+    for (extent r = 0; r < used; ++r) {
+      float& to = rows[r * row_stride + k];
+      const float element = panel[k * column_panel + r];
+      to = mode == write::store ? element : to + element;
+    }
+  }
+}
+
 // Replaces what is not finite in packed columns by 0 and says whether there was any: a weight of 0
 // times Infinity would be NaN, so such values are added apart, where they are visible.
 inline bool clear_non_finite(float* panel, extent count) {

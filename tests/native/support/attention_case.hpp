@@ -166,8 +166,8 @@ struct attention_case {
     CAPTURE(sizes.value_dim);
     const result made = run();
     const auto exact = reference<double>();
-    // The same scores rounded in other ways, so that the plain loop is right by luck less often: the
-    // dims in both orders, and the scale before the sums as well as after.
+    // The same scores rounded in other ways, so that the plain loop is right by luck less often:
+    // the dims in both orders, and the scale before the sums as well as after.
     attention_case reversed = *this, scaled = *this;
     reversed.reverse_dims();
     scaled.scale_queries();
