@@ -101,6 +101,7 @@ void attend_row(const query_tile_pass& pass) {
     const extent columns = kernels::padded(head.value_dim, column_panel);
     kernels::score_row(head.head_dim, head.key.data + begin * head.key.stride, head.key.stride,
                        keys, scratch.query, scratch.scores);
+    pass.scale_scores(kernels::padded(keys, simd::lanes));
     head.rules.cap(scratch.scores, kernels::panels(keys, column_panel));
     kernels::online_softmax_row(scratch.scores, keys, scratch.rows(0));
     if (*scratch.rescale != 1.0f) {

@@ -1,5 +1,7 @@
 #include "attention_tile.hpp"
 
+#include <cmath>
+
 #include "kernels/row.hpp"
 
 namespace qkv {
@@ -46,10 +48,24 @@ query_tile_pass::query_tile_pass(const attention_head& head, const tile_scratch&
     : head_(head), scratch_(scratch), first_(first), count_(count) {
   kernels::pack_rows<column_panel>(head.query.data + first * head.query.stride, head.query.stride,
                                    count, head.head_dim, scratch.query);
-  // Scaled here, a score needs no pass of its own for it.
-  const simd::batch scale = simd::broadcast(head.scale);
-  kernels::map_row(scratch.query, kernels::padded(count, column_panel) * head.head_dim,
-                   scratch.query, [&](simd::batch element) { return element * scale; });
+  if (scales_queries()) scale(scratch.query, padded(count, column_panel) * head.head_dim);
+}
+
+// A power of two changes no digit, so scores come out the same whether it is a factor of them or of
+// the far fewer elements of the queries.
+bool query_tile_pass::scales_queries() const {
+  int exponent;
+  return std::abs(std::frexp(head_.scale, &exponent)) == 0.5f;
+}
+
+void query_tile_pass::scale(float* elements, extent count) const {
+  const simd::batch factor = simd::broadcast(head_.scale);
+  kernels::map_row(elements, count, elements,
+                   [&](simd::batch element) { return element * factor; });
+}
+
+void query_tile_pass::scale_scores(extent count) const {
+  if (!scales_queries()) scale(scratch_.scores, count);
 }
 
 key_range query_tile_pass::keys_of(extent begin, extent end) const {
@@ -82,6 +98,7 @@ void query_tile_pass::score(const kernels::panel_range& part, extent first_key,
         depth, keys + key * depth, row_panel, queries, column_panel,
         scratch_.scores + key * column_panel, column_panel, kernels::write::store);
   }
+  scale_scores(padded(part.keys, row_panel) * column_panel);
   if (stage == score_stage::scaled) return;
   head_.rules.cap(scratch_.scores, part.keys);
   if (stage == score_stage::capped) return;

@@ -27,7 +27,7 @@ struct attention_head {
 
 // The tiles of one worker.
 struct tile_scratch {
-  float* query;   // column panels of query_tile queries, times the scale
+  float* query;   // column panels of query_tile queries
   float* key;     // row panels of key_tile keys
   float* value;   // column panels of key_tile values
   float* scores;  // [key_tile][column_panel]
@@ -44,7 +44,7 @@ struct tile_scratch {
   }
 };
 
-// Queries [first, first + count) of a head, count <= query_tile, packed and scaled when it is made.
+// Queries [first, first + count) of a head, count <= query_tile, packed when it is made.
 class query_tile_pass {
  public:
   query_tile_pass(const attention_head& head, const tile_scratch& scratch, extent first,
@@ -76,12 +76,17 @@ class query_tile_pass {
     }
   }
 
+  // The products of queries and keys in scratch.scores become scores.
+  void scale_scores(extent count) const;
+
   const attention_head& head() const { return head_; }
   const tile_scratch& scratch() const { return scratch_; }
   extent first() const { return first_; }
   extent count() const { return count_; }
 
  private:
+  bool scales_queries() const;
+  void scale(float* elements, extent count) const;
   // The union of what queries [begin, end) of the head see.
   key_range keys_of(extent begin, extent end) const;
   kernels::panel_range visible_part(extent query, extent first_key, extent keys) const;
