@@ -3,17 +3,19 @@ import { readFileSync, existsSync } from 'node:fs';
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { buildDist, buildPreset, buildSite, variants } from './build.mjs';
+import { whyNotCounted } from './count-instructions.mjs';
 import { nodeFlags } from './node-flags.mjs';
 import { ensureBrowsers, ensureNodeModules, ensureToolchain, findBrowsers, toolchain } from './setup.mjs';
 import { Failure, project, run, runAny, step } from './steps.mjs';
 
-/** Each layer's set-up steps and suites; a suite's `run` builds it and resolves to what runAny gives, `skip` says why not to. */
+/** Each layer's set-up steps and suites; a suite's `run` builds it and resolves to what runAny gives, `skip` says why not to, as { skip } of its result does. */
 export const layers = {
   native: {
     setUp: [ensureToolchain],
     suites: [
       { name: 'layers', run: () => runAny(process.execPath, [...nodeTest, 'build-scripts/check-layers.mjs'], { show: true, timeoutSeconds: 60 }) },
       native('native'),
+      { name: 'instructions', run: checkInstructions },
       { ...native('native-avx2'), skip: cpuHas('avx2', 'fma') ? undefined : 'this CPU has no AVX2 and FMA' },
       native('asan'),
       native('tsan'),
@@ -43,6 +45,11 @@ function native(preset) {
       return runAny(toolchain, [`build/${preset}/qkv_tests`], { show: true, timeoutSeconds: 300 });
     },
   };
+}
+
+async function checkInstructions() {
+  const skip = await whyNotCounted();
+  return skip ? { skip } : runAny(process.execPath, [...nodeTest, 'build-scripts/check-instructions.mjs'], { show: true, timeoutSeconds: 120 });
 }
 
 function wasm(variant) {

@@ -20,9 +20,11 @@ function chosenLayers() {
 
 async function runSuite({ name, skip, run }) {
   console.log(`\n== ${name}`);
-  if (skip) return { name, passed: 0, failed: 0, skipped: 1, note: skip };
+  const skipped = (note) => ({ name, passed: 0, failed: 0, skipped: 1, note });
+  if (skip) return skipped(skip);
   try {
-    return { name, ...judge(await run()) };
+    const result = await run();
+    return result.skip ? skipped(result.skip) : { name, ...judge(result) };
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
     report(error);
