@@ -3,6 +3,7 @@
 //   --quick       two processes, the main workloads
 //   --only=REGEX  those workloads, contestants and hosts whose names match, all of a kind where none does; the table
 //                 comes to build/bench-only.md
+//   --cliffs      attention at every small length and dim instead, to find sizes that cost more than their neighbours
 //   --kernels     how near the kernels come to the peak (tests/native/bench) instead; in browsers with --browser too
 //   --readme      puts the last table into README.md and measures nothing
 import { join } from 'node:path';
@@ -12,6 +13,7 @@ import { nodeFlags } from './node-flags.mjs';
 import { serve } from './serve.mjs';
 import { ensureBrowsers, ensureNodeModules, ensureToolchain } from './setup.mjs';
 import { Failure, main, project, run, step } from './steps.mjs';
+import { sweepCliffs } from '../tests/bench/cliffs.mjs';
 import { browserHosts, nodeHosts } from '../tests/bench/hosts.mjs';
 import { updateReadme, writeTables } from '../tests/bench/report.mjs';
 import { efforts, runHosts } from '../tests/bench/run.mjs';
@@ -23,16 +25,18 @@ main(async () => {
   if (options.readme) return updateReadme();
   await ensureToolchain();
   await ensureNodeModules();
-  return options.kernels ? benchKernels(options) : benchPeers(options);
+  if (options.kernels) return benchKernels(options);
+  if (options.cliffs) return benchCliffs();
+  return benchPeers(options);
 });
 
 function readOptions() {
-  const flags = Object.fromEntries(['browser', 'quick', 'kernels', 'readme'].map((name) => [name, { type: 'boolean' }]));
+  const flags = Object.fromEntries(['browser', 'quick', 'cliffs', 'kernels', 'readme'].map((name) => [name, { type: 'boolean' }]));
   try {
     const { only, ...options } = parseArgs({ options: { ...flags, only: { type: 'string' } } }).values;
     return { ...options, ...(only !== undefined && { only: new RegExp(only) }) };
   } catch (error) {
-    throw new Failure(`npm run bench takes "--" and --browser, --quick, --only=REGEX, --kernels or --readme: ${error.message}`);
+    throw new Failure(`npm run bench takes "--" and --browser, --quick, --only=REGEX, --cliffs, --kernels or --readme: ${error.message}`);
   }
 }
 
@@ -49,6 +53,11 @@ async function benchPeers({ browser, quick, only }) {
       contestantsOf: (host) => [...new Set([...yardsticks, ...names(choose(named(host.contestants)))])],
     }, (host, process, what) => progress(`${host.name}, process ${process}: ${what}`)));
   console.log(await writeTables(measured.map((host) => ({ ...host, effort })), { keep: only === undefined }));
+}
+
+async function benchCliffs() {
+  await buildDist();
+  console.log(`\n${await sweepCliffs(await installOurs())}`);
 }
 
 /** All else is put beside them. */

@@ -1,7 +1,7 @@
 // The numbers that a workload is fed with: the same in every process and host.
 
 /** Mulberry32 (Tommy Ettinger, 2017): uniform in [0, 1). */
-function seeded(seed) {
+export function seeded(seed) {
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;

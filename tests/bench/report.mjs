@@ -1,7 +1,7 @@
 // Keeps what was measured, host by host, and writes it as tables.
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
-import { availableParallelism, cpus, release, type } from 'node:os';
+import { availableParallelism, cpus, loadavg, release, type } from 'node:os';
 import { join } from 'node:path';
 import { Failure, project } from '../../build-scripts/steps.mjs';
 import { benchTable, detailTable } from './table.mjs';
@@ -30,6 +30,12 @@ export async function writeTables(hosts, { keep }) {
 
 function machine() {
   return { processor: cpus()[0]?.model ?? 'an unknown processor', cores: availableParallelism(), system: `${type()} ${release()}` };
+}
+
+/** The machine and how busy it is, for what is printed and not kept. */
+export function machineLine() {
+  const { processor, cores, system } = machine();
+  return `${processor}, ${cores} cores, ${system}, ${new Date().toISOString().slice(0, 16).replace('T', ' ')} UTC, load ${loadavg()[0].toFixed(1)}`;
 }
 
 function packages() {

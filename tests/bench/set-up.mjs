@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { whenStale } from '../../build-scripts/fresh.mjs';
 import { toolchain } from '../../build-scripts/setup.mjs';
 import { installerCauses, project, run, step } from '../../build-scripts/steps.mjs';
@@ -17,7 +18,7 @@ export async function installPeers() {
     step('Installing the peers', () => run('npm', ['ci', '--no-audit', '--no-fund'], { cwd: here, causes })));
 }
 
-/** Packed and installed into build/bench/consumer. */
+/** Packed and installed into build/bench/consumer; resolves to the address of its entry. */
 export async function installOurs() {
   const consumer = join(built, 'consumer');
   await rm(consumer, { recursive: true, force: true });
@@ -25,6 +26,7 @@ export async function installOurs() {
   await writeFile(join(consumer, 'package.json'), '{ "private": true, "type": "module" }\n');
   const packed = JSON.parse(await run('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', consumer]));
   await run('npm', ['install', ...offline, `./${packed[0].filename}`], { cwd: consumer });
+  return pathToFileURL(join(consumer, 'node_modules/qkv/dist/index.js')).href;
 }
 
 /** Builds native/ with what this processor has; resolves to the command that starts it. */
