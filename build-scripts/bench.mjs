@@ -1,11 +1,11 @@
 // `npm run bench`: qkv beside its peers in Node (tests/bench); the table comes to build/bench.md. After "--":
 //   --browser     in Chromium and Firefox instead; the table keeps what the other hosts said last
 //   --quick       two processes, the main workloads
-//   --only=REGEX  those workloads, contestants and hosts whose names match, all of a kind where none does; the table
-//                 comes to build/bench-only.md
+//   --only=REGEX  those workloads, contestants and hosts whose names match, all of a kind where none does; "costs" are
+//                 those besides arithmetic; the table comes to build/bench-only.md
 //   --cliffs      attention at every small length and dim instead, to find sizes that cost more than their neighbours
 //   --kernels     how near the kernels come to the peak (tests/native/bench) instead; in browsers with --browser too
-//   --readme      puts the last table into README.md and measures nothing
+//   --readme      puts what was measured last into README.md, in short, and measures nothing
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { buildDist, buildPreset } from './build.mjs';
@@ -17,7 +17,7 @@ import { sweepCliffs } from '../tests/bench/cliffs.mjs';
 import { browserHosts, nodeHosts } from '../tests/bench/hosts.mjs';
 import { updateReadme, writeTables } from '../tests/bench/report.mjs';
 import { efforts, runHosts } from '../tests/bench/run.mjs';
-import { buildNativeProgram, installOurs, installPeers } from '../tests/bench/set-up.mjs';
+import { buildEigen, buildNativeProgram, installOurs, installPeers } from '../tests/bench/set-up.mjs';
 import { workloads } from '../tests/bench/workloads.mjs';
 
 main(async () => {
@@ -44,12 +44,14 @@ async function benchPeers({ browser, quick, only }) {
   await buildDist();
   await installPeers();
   await installOurs();
+  await buildEigen();
   const hosts = browser ? await browserHosts(await ensureBrowsers()) : await nodeHosts(await buildNativeProgram());
   const choose = chooser(only, hosts);
   const effort = quick ? 'quick' : 'full';
   const measured = await step(`Timing, ${efforts[effort].minutes} minutes at most`, (progress) =>
     runHosts(choose(hosts), efforts[effort], {
-      workloads: names(choose(workloads.filter(({ main: isMain }) => isMain || !quick || only !== undefined))),
+      workloads: namesOfWorkloads(quick, only, choose),
+      costs: only === undefined || only.test(costsName),
       contestantsOf: (host) => [...new Set([...yardsticks, ...names(choose(named(host.contestants)))])],
     }, (host, process, what) => progress(`${host.name}, process ${process}: ${what}`)));
   console.log(await writeTables(measured.map((host) => ({ ...host, effort })), { keep: only === undefined }));
@@ -58,6 +60,14 @@ async function benchPeers({ browser, quick, only }) {
 async function benchCliffs() {
   await buildDist();
   console.log(`\n${await sweepCliffs(await installOurs())}`);
+}
+
+/** What --only may name beside workloads, contestants and hosts. */
+const costsName = 'costs';
+
+function namesOfWorkloads(quick, only, choose) {
+  if (only === undefined) return names(workloads.filter(({ main: isMain }) => isMain || !quick));
+  return only.test(costsName) && !workloads.some(({ name }) => only.test(name)) ? [] : names(choose(workloads));
 }
 
 /** All else is put beside them. */
@@ -70,7 +80,7 @@ const named = (all) => all.map((name) => ({ name }));
 function chooser(only, hosts) {
   const matching = (all) => all.filter(({ name }) => only.test(name));
   if (only === undefined) return (all) => all;
-  const known = [...workloads, ...hosts, ...named(hosts[0].contestants)];
+  const known = [...workloads, ...hosts, ...named([...hosts[0].contestants, costsName])];
   if (matching(known).length === 0) throw new Failure(`--only=${only.source} matches none of: ${names(known).join('; ')}.`);
   return (all) => (matching(all).length > 0 ? matching(all) : all);
 }

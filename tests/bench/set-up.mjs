@@ -4,7 +4,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { whenStale } from '../../build-scripts/fresh.mjs';
-import { toolchain } from '../../build-scripts/setup.mjs';
+import { toolchain, toolchainPlace } from '../../build-scripts/setup.mjs';
 import { installerCauses, project, run, step } from '../../build-scripts/steps.mjs';
 
 const here = join(project, 'tests/bench');
@@ -31,12 +31,22 @@ export async function installOurs() {
 
 /** Builds native/ with what this processor has; resolves to the command that starts it. */
 export async function buildNativeProgram() {
-  const folder = join(built, 'native');
   const features = existsSync('/proc/cpuinfo') ? readFileSync('/proc/cpuinfo', 'utf8').match(/^flags\s*:(.*)$/m)?.[1].split(' ') ?? [] : [];
   const flags = ['avx2', 'fma'].every((feature) => features.includes(feature)) ? '-mavx2 -mfma' : '';
-  await step('Building the native program', async () => {
-    await run(toolchain, ['cmake', '-S', join(here, 'native'), '-B', folder, '-G', 'Ninja', '-DCMAKE_BUILD_TYPE=Release', `-DQKV_CXX_FLAGS=${flags}`]);
-    await run(toolchain, ['cmake', '--build', folder, '--target', 'native_bench']);
-  });
+  const folder = await buildNative('the native program', 'native', flags, []);
   return [toolchain, join(folder, 'native_bench')];
+}
+
+/** Eigen's product as WebAssembly, in build/bench/eigen. */
+export const buildEigen = () => buildNative('Eigen as WebAssembly', 'eigen', '-msimd128 -mrelaxed-simd', ['emcmake']);
+
+async function buildNative(title, name, flags, before) {
+  const folder = join(built, name);
+  // CMake would keep the compiler of a toolchain that is no more.
+  await whenStale(`bench-${name}`, { inputs: [], outputs: [`build/bench/${name}/build.ninja`], identity: `${toolchainPlace()} ${flags}` }, async () => {
+    await rm(folder, { recursive: true, force: true });
+    await run(toolchain, [...before, 'cmake', '-S', join(here, 'native'), '-B', folder, '-G', 'Ninja', '-DCMAKE_BUILD_TYPE=Release', `-DQKV_CXX_FLAGS=${flags}`]);
+  });
+  await step(`Building ${title}`, () => run(toolchain, ['cmake', '--build', folder]));
+  return folder;
 }

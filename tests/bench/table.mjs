@@ -1,11 +1,13 @@
-// The Markdown that a reader sees: one table of all hosts, what it was measured on, and a longer table of everything.
+// The Markdown of build/: one table of all hosts, what it was measured on, and a longer table of everything.
+import { bytes, inFewWords, ms, notesOf, range, share, table, times } from './cells.mjs';
+import { costsTable } from './costs-table.mjs';
 import { compared, summarize } from './summary.mjs';
 import { workloads } from './workloads.mjs';
 
 const ours = 'qkv relaxed';
 const onnx = 'onnxruntime-web';
-const peers = [onnx, 'TensorFlow.js', 'jax-js', 'plain JavaScript'];
-const natives = ['qkv native', 'Eigen', 'onnxruntime-node'];
+const peers = [onnx, 'TensorFlow.js', 'jax-js', 'plain JavaScript', 'Eigen as WebAssembly'];
+const natives = ['qkv native', 'Eigen native', 'onnxruntime-node'];
 
 /** `machine`: { processor, cores, system }; `packages`: names with versions; `hosts`: what runHosts gives, each with `effort`. */
 export function benchTable(machine, packages, hosts) {
@@ -16,7 +18,7 @@ export function benchTable(machine, packages, hosts) {
   const rows = eachRow(hosts, (workload, host, { contestants, difference }) => {
     const row = (name) => contestants.get(name);
     return [[
-      workload, host.name, time(row(ours)), share(row('peak relaxed'), row(ours)),
+      workload, host.name, time(row(ours)), partOf(share(row('peak relaxed'), row(ours))),
       ...['qkv simd', 'qkv relaxed-mt 2', 'qkv simd-mt 2'].map((name) => time(row(name))),
       ...peers.map((name) => peer(row(name), row(ours))),
       times(compared(row(onnx), row('qkv simd'))),
@@ -24,7 +26,7 @@ export function benchTable(machine, packages, hosts) {
       bytes(row(ours)?.extraBytes), difference?.toExponential(1) ?? '',
     ]];
   });
-  return [...header(machine, packages, hosts), '', ...table(titles, rows), ''].join('\n');
+  return [...header(machine, packages, hosts), '', ...table(titles, rows), '', ...costsTable(hosts)].join('\n');
 }
 
 /** Every contestant of every host, one a line. */
@@ -46,29 +48,17 @@ function timesOf({ seconds, quartiles, perProcess, gflops }) {
   return [ms(seconds), quartiles.map(ms).join(' to '), perProcess.map((one) => (one ? ms(one) : '')).join(', '), gflops.toFixed(1)];
 }
 
-/** Without the columns that are empty in every row. */
-function table(titles, rows) {
-  const used = titles.map((_, column) => rows.some((row) => row[column] !== ''));
-  const line = (cells) => `| ${cells.filter((_, column) => used[column]).map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
-  return [line(titles), line(titles.map(() => '---')), ...rows.map(line)];
-}
-
 function eachRow(hosts, lines) {
   const summaries = hosts.map((host) => ({ host, summary: summarize(host) }));
   return workloads.flatMap(({ name }) =>
     summaries.filter(({ summary }) => summary.has(name)).flatMap(({ host, summary }) => lines(name, host, summary.get(name))));
 }
 
-function header({ processor, cores, system }, packages, hosts) {
-  const versions = Object.entries(packages).map(([name, version]) => `${name} ${version}`).join(', ');
+function header(machine, packages, hosts) {
   return [
-    `Milliseconds on ${processor}, ${cores} cores, ${system}; ${versions}. One thread unless a column says otherwise.`,
+    `Milliseconds on ${measuredOn(machine, packages)}. One thread unless a column says otherwise.`,
     '',
-    ...hosts.map(({ name, version, date, load, effort, processes }) => {
-      const ended = processes.flatMap(({ ended }, i) => (ended ? [`; process ${i + 1} ${ended}`] : [])).join('');
-      const when = `${date.slice(0, 16).replace('T', ' ')} UTC`;
-      return `- ${name}: ${version}, ${when}, load ${load.toFixed(1)} before, ${processes.length} process${processes.length === 1 ? '' : 'es'}${effort === 'quick' ? ', a quick run' : ''}${ended}`;
-    }),
+    ...hosts.map(hostLine),
     '',
     'A time is the median over processes of their medians, with quartiles of all rounds; a call goes from plain arrays to plain arrays.',
     'Contestants take turns in each process. 2.1x: that many times as long as relaxed within one process, the median over',
@@ -78,43 +68,29 @@ function header({ processor, cores, system }, packages, hosts) {
   ];
 }
 
-const ms = (seconds) => formatted(seconds * 1000);
+export function measuredOn({ processor, cores, system }, packages) {
+  const versions = Object.entries(packages).map(([name, version]) => `${name} ${version}`).join(', ');
+  return `${processor}, ${cores} cores, ${system}; ${versions}`;
+}
 
-function formatted(number) {
-  if (number >= 100) return number.toFixed(0);
-  return number.toFixed(number >= 10 ? 1 : 2);
+/** When and how a host was measured. */
+export function hostLine({ name, version, date, load, effort, processes }) {
+  const ended = processes.flatMap(({ ended }, i) => (ended ? [`; process ${i + 1} ${ended}`] : [])).join('');
+  const when = `${date.slice(0, 16).replace('T', ' ')} UTC`;
+  return `- ${name}: ${version}, ${when}, load ${load.toFixed(1)} before, ${processes.length} process${processes.length === 1 ? '' : 'es'}${effort === 'quick' ? ', a quick run' : ''}${ended}`;
 }
 
 /** The time, and what failed. */
 function time(row) {
   if (!row) return '';
-  return [row.seconds && `${ms(row.seconds)}${range(row.quartiles.map(ms))}`, notesOf(row)].filter(Boolean).join(', ');
+  return [row.seconds && `${ms(row.seconds)}${range(row.quartiles.map(ms))}`, notesOf(row, inFewWords)].filter(Boolean).join(', ');
 }
 
 /** A peer's time, how many times ours it is, and what failed. */
 function peer(row, base) {
   if (!row?.seconds) return time(row);
-  return [time({ ...row, notes: [] }), `**${times(compared(row, base))}**`, notesOf(row)].filter(Boolean).join(', ');
+  const ratio = times(compared(row, base));
+  return [time({ ...row, notes: [] }), ratio && `**${ratio}**`, notesOf(row, inFewWords)].filter(Boolean).join(', ');
 }
 
-/** Nothing where there is only one number. */
-const range = ([low, high]) => (low === high ? '' : ` (${low}-${high})`);
-
-const times = (comparison) =>
-  (comparison ? `${formatted(comparison.ratio)}x${range([comparison.lowest, comparison.highest].map(formatted))}` : '');
-
-const notesOf = ({ notes, skipped, seconds }) => [
-  ...notes.map(({ sentence, formulations }) => (formulations.length > 0 ? `${formulations.join(' and ')}: ${sentence}` : sentence)),
-  ...(skipped && !seconds ? [`about ${Math.round(skipped)} s, not waited for`] : []),
-].join('; ');
-
-/** Our GFLOP/s as a share of the peak's, within each process. */
-function share(peak, row) {
-  const comparison = compared(peak, row);
-  if (!comparison) return '';
-  const workPerTime = (row.gflops * row.seconds) / (peak.gflops * peak.seconds);
-  const part = (ratio) => Math.round(100 * ratio * workPerTime);
-  return `${part(comparison.ratio)} %${range([comparison.lowest, comparison.highest].map(part))}`;
-}
-
-const bytes = (count) => (count === undefined ? '' : `${(count / 2 ** 20).toFixed(1)} MiB`);
+const partOf = (percent) => (percent ? `${percent.part} %${range([percent.lowest, percent.highest])}` : '');

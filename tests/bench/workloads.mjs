@@ -9,7 +9,7 @@ function visiblePairs({ queries, keys, causal, window = Infinity }) {
 }
 
 /** `window`: how many keys a query sees, its own included. `cached`: keys and values are there before the call. */
-function attention(heads, keys, dim, { name, queries = keys, kvHeads = heads, ...options } = {}) {
+export function attention(heads, keys, dim, { name, queries = keys, kvHeads = heads, ...options } = {}) {
   const sizes = { heads, kvHeads, queries, keys, dim, ...options };
   return {
     kind: 'attention',

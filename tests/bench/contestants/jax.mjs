@@ -5,7 +5,7 @@ export const jax = {
   dense: true,
   compiles: true,
   async open({ load }) {
-    if (!globalThis.Iterator?.prototype?.map) throw new Error('jax-js needs iterator helpers, which this host lacks (Node 22 has them)');
+    if (!globalThis.Iterator?.prototype?.map) throw new Error('skipped: it needs iterator helpers, as in Node 22');
     const library = await withoutWorkers(() => load('@jax-js/jax'));
     await withoutWorkers(() => library.init('wasm'));
     library.defaultDevice('wasm');

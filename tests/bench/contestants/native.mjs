@@ -17,7 +17,7 @@ const nativeContestant = (name, jobOf, only) => ({
 });
 
 export const nativeOurs = nativeContestant('qkv native', jobOf, ({ kind, cell }) => kind !== 'layer' && (cell ?? 'rnn') === 'rnn');
-export const eigen = nativeContestant('Eigen', ({ rows, inDim, outDim }) => ['eigen', rows, inDim, outDim], ({ kind }) => kind === 'matmul');
+export const eigenNative = nativeContestant('Eigen native', ({ rows, inDim, outDim }) => ['eigen', rows, inDim, outDim], ({ kind }) => kind === 'matmul');
 
 /** What native/main.cpp is to compute. */
 function jobOf(workload) {
