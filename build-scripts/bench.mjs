@@ -48,7 +48,7 @@ async function benchPeers({ browser, quick, only }) {
   const hosts = browser ? await browserHosts(await ensureBrowsers()) : await nodeHosts(await buildNativeProgram());
   const choose = chooser(only, hosts);
   const effort = quick ? 'quick' : 'full';
-  const measured = await step(`Timing, ${efforts[effort].minutes} minutes at most`, (progress) =>
+  const measured = await step(`Timing, about ${efforts[effort].minutes} minutes at most`, (progress) =>
     runHosts(choose(hosts), efforts[effort], {
       workloads: namesOfWorkloads(quick, only, choose),
       costs: only === undefined || only.test(costsName),

@@ -19,15 +19,14 @@ export function readmeTable(machine, packages, hosts) {
   // Hosts come sorted, so that the last Node is the newest.
   const main = summaries.findLast(({ host }) => host.name.startsWith('Node')) ?? summaries[0];
   const beside = summaries.filter((one) => one !== main);
-  const notes = new Map();
+  const notes = [];
   const rows = workloads.filter(({ name }) => main.summary.has(name)).map(({ name }) => {
     const { contestants } = main.summary.get(name);
     const row = (contestant) => contestants.get(contestant);
-    gatherNotes(notes, name, others.map(([contestant]) => [contestant, row(contestant)]));
     const elsewhere = beside.map(({ summary }) => summary.get(name)?.contestants);
     return [
       name, timeOf(row(ours)), percent(share(row('peak relaxed'), row(ours))), timeOf(row('qkv simd')), timeOf(row('qkv relaxed-mt 2')),
-      ...others.map(([contestant]) => ratio(row(contestant), row(ours))),
+      ...others.map(([contestant]) => [ratio(row(contestant), row(ours)), noteNumber(notes, contestant, row(contestant))].filter(Boolean).join(' ')),
       ...elsewhere.map((of) => ratio(of?.get(onnx), of?.get(ours))),
       bytes(row(ours)?.extraBytes),
     ];
@@ -38,8 +37,7 @@ export function readmeTable(machine, packages, hosts) {
   ];
   return [
     `Measured on ${measuredOn(machine, packages)}:`, '', ...hosts.map(hostLine), '', ...table(titles, rows), '',
-    ...[...notes].map(([sentence, where]) => `- ${sentence} (${where.length > 3 ? `${where.length} rows` : where.join('; ')})`), '',
-    ...costsTable(hosts),
+    ...notes.map((sentence, i) => `- (${i + 1}) ${sentence}`), ...(notes.length > 0 ? [''] : []), ...costsTable(hosts),
   ].join('\n');
 }
 
@@ -49,17 +47,15 @@ const percent = (of) => (of ? `${of.part} %` : '');
 /** In bold where the other one is faster. */
 function ratio(row, base) {
   const comparison = compared(row, base);
-  if (!comparison) return row?.notes.length > 0 ? 'fails' : row?.skipped ? 'too slow' : '';
+  if (!comparison) return row?.skipped ? 'too slow' : '';
   const text = `${comparison.ratio.toFixed(comparison.ratio < 10 ? 2 : 0)}x`;
   return comparison.ratio < 1 ? `**${text}**` : text;
 }
 
-/** Adds what failed: "contestant, sentence" -> workloads. */
-function gatherNotes(notes, workload, rows) {
-  for (const [contestant, row] of rows) {
-    const sentence = row && notesOf(row, inFewWords);
-    if (!sentence || row.notes.length === 0) continue;
-    const text = `${contestant}, ${sentence}`;
-    notes.set(text, [...(notes.get(text) ?? []), workload]);
-  }
+/** "(1)" where something failed: the number of its sentence among `notes`, which it joins. */
+function noteNumber(notes, contestant, row) {
+  if (!row || row.notes.length === 0) return '';
+  const sentence = `${contestant}: ${notesOf(row, inFewWords)}`;
+  if (!notes.includes(sentence)) notes.push(sentence);
+  return `(${notes.indexOf(sentence) + 1})`;
 }
