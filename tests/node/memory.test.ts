@@ -50,7 +50,7 @@ describe(`memory, ${variant}`, () => {
     const scratch = async (length: number, options: AttentionOptions, outputs: number) => {
       const x = tensor(new Float32Array(8 * length * 64), [8, length, 64]);
       const { message } = await errorOf(() => engine.attention(x, x, x, options));
-      return Number(/needs (\d+) bytes/.exec(message)![1]) - 4 * (4 * x.data.length + outputs);
+      return Number(/needs (\d+) bytes/.exec(message)![1]) - 4 * (2 * x.data.length + outputs);
     };
     const lengths = [1024, 4096, 16384];
     const plain = await Promise.all(lengths.map((length) => scratch(length, { logSumExp: true }, 8 * length)));
@@ -61,6 +61,25 @@ describe(`memory, ${variant}`, () => {
       // The maximum and the sum of each row.
       assert.ok(bytes <= plain[0]! + 8 * 8 * lengths[i]! + 1024, `${bytes} bytes at ${lengths[i]}`);
     });
+    engine.dispose();
+  });
+
+  test('of an argument that comes several times is taken once, with the same bits', async () => {
+    const engine = await loadVariant({ maxMemory: 2 * MIB });
+    const make = (length: number) => [1, 2, 3].map((seed) => tensor(randomFloats(length * 64, seed), [length, 64])) as [Tensor, Tensor, Tensor];
+    const asked = async (...given: [Tensor, Tensor, Tensor]) => {
+      const { message } = await errorOf(() => engine.attention(...given, { bias: [0] }));
+      return Number(/needs (\d+) bytes/.exec(message)![1]);
+    };
+    const [query, key, value] = make(16384);
+    const [others, pair, same] = [await asked(query, key, value), await asked(query, key, key), await asked(query, query, query)];
+    assert.deepEqual([others - pair, pair - same], [4 * MIB, 4 * MIB]);
+    // By their memory, and not by the object: the same part of the same buffer.
+    const views = (parts: readonly [number, number, number]) => parts.map((first) => tensor(query.data.subarray(first, first + 8192 * 64), [8192, 64])) as [Tensor, Tensor, Tensor];
+    assert.equal(await asked(...views([0, 8192 * 64, 64])) - (await asked(...views([0, 0, 0]))), 4 * MIB);
+    const [x] = make(16);
+    const copies = [x, x, x].map(({ data, shape }) => tensor(data.slice(), shape)) as [Tensor, Tensor, Tensor];
+    assert.deepEqual(engine.attention(x, x, x, { weights: 'heads' }), engine.attention(...copies, { weights: 'heads' }));
     engine.dispose();
   });
 

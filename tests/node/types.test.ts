@@ -1,7 +1,7 @@
 // Calls that must compile and calls that must not; tsc is the test, on the declarations of the package.
 import { test } from 'node:test';
 
-import { type Engine, load, type QkvError, sinusoidal, tensor, type Tensor } from 'qkv';
+import { type Engine, load, type QkvError, type ResidentTensor, sinusoidal, tensor, type Tensor } from 'qkv';
 
 async function mustCompile(): Promise<void> {
   const engine: Engine = await load({ variant: 'simd', threads: 2, deterministic: true, maxMemory: 2 ** 24, wasm: new Uint8Array(4) });
@@ -20,12 +20,17 @@ async function mustCompile(): Promise<void> {
   engine.rnnStep([1, 2], { h }, { wx: x, wh: x });
   engine.rotary(engine.layerNorm(x, { gamma: [1, 1] }), { pairing: 'halves', positions: new Int32Array(2) });
   engine.embedding(x, new BigInt64Array(1));
+  const [resident, flags]: [ResidentTensor, ResidentTensor<Uint8Array>] = [engine.resident(x), engine.resident(mask)];
+  engine.attention(resident, resident, x, { mask: flags, bias: resident });
+  engine.multiHeadAttention({ embedDim: 2, numHeads: 1 }).load({ wq: resident, wk: x });
   const code: QkvError['code'] = 'OUT_OF_MEMORY';
   void code;
   engine[Symbol.dispose]();
 }
 
 function mustNotCompile(engine: Engine, x: Tensor): void {
+  // @ts-expect-error: numbers are no mask
+  engine.attention(x, x, x, { mask: engine.resident([[1]]) });
   // @ts-expect-error: an option that does not exist
   engine.attention(x, x, x, { cuasal: true });
   // @ts-expect-error: an alignment that does not exist

@@ -28,6 +28,16 @@ async function mustCompile(x: Tensor, call: CallOptions): Promise<void> {
   const layer = await engine.multiHeadAttention({ embedDim: 3, numHeads: 1 });
   await layer.load(await layer.parameters, { from: 'pytorch', signal });
   (await layer.forward(x, { weights: 'mean' })).weights.at(0);
+  // A resident tensor goes wherever a tensor goes.
+  const [resident, mask] = [await engine.resident(x, { signal }), await engine.resident({ data: new Uint8Array(1), shape: [1] })];
+  const masked = await engine.attention(resident, [[1]], x, { mask, bias: resident, weights: 'heads', signal });
+  masked.weights.at(0);
+  await engine.linear(resident, x, resident, call);
+  await engine.rnn(resident, { wx: resident, wh: x, bx: undefined }, { h0: resident });
+  await layer.load({ wq: resident, wk: x });
+  await layer.forward(resident, { context: resident, rotary: { pairing: 'halves', cos: resident } });
+  await cache.append(resident, x);
+  (await resident.data).fill(await resident.at(0));
 }
 
 async function mustNotCompile(engine: RemoteEngine, x: Tensor, signal: AbortSignal): Promise<void> {
@@ -43,6 +53,10 @@ async function mustNotCompile(engine: RemoteEngine, x: Tensor, signal: AbortSign
   await engine.gelu(x, { aproximate: 'tanh' });
   // @ts-expect-error: a signal is not its controller
   await engine.softmax(x, { signal: new AbortController() });
+  // @ts-expect-error: nothing is written to a resident tensor
+  await engine.attention(x, x, x, { out: await engine.resident(x) });
+  // @ts-expect-error: a cache is no tensor
+  await engine.softmax(await engine.kvCache({ numKvHeads: 1, headDim: 1, capacity: 3 }));
   // @ts-expect-error: the length is a promise
   (await engine.kvCache({ numKvHeads: 1, headDim: 1, capacity: 3 })).length.toFixed();
 }

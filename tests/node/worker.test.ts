@@ -60,6 +60,20 @@ const calls: Record<string, (engine: RemoteEngine) => Promise<unknown>> = {
     await cache.reset();
     return [attended, length, capacity, await cache.length];
   },
+  'resident tensors': async (engine) => {
+    const [keys, weight, bias, mask] = [await engine.resident(key), await engine.resident(wq), await engine.resident([1, 2, 3, 4]), await engine.resident(tensor([[true, false, true, true, false, true, true]]))];
+    const layer = await engine.multiHeadAttention({ embedDim: 6, numHeads: 2, headDim: 2, bias: false });
+    await layer.load({ wq: weight, wk, wv, wo: numbers(9, 4, 6) });
+    const made = [
+      await engine.attention(query, keys, value, { mask, weights: 'heads' }),
+      await engine.linear(x, weight, bias),
+      await engine.rnn(x, { wx: weight, wh: rnn.wh, bx: bias }),
+      await layer.forward(x),
+      [await keys.shape, await keys.data, await keys.at(1, 2, 3), await keys.toArray()],
+    ];
+    keys.dispose();
+    return made;
+  },
 };
 
 /** Arguments that the engine refuses, each in its own way. */
@@ -77,6 +91,18 @@ const refusals: Record<string, (engine: RemoteEngine) => Promise<unknown>> = {
   'a rounding': (engine) => engine.gelu(x, { approximate: 'erf' as never }),
   'a shape that does not hold the data': (engine) => engine.softmax({ data: new Float32Array(3), shape: [2, 2] }),
   'an index out of range': (engine) => engine.embedding(x, [5]),
+  'a resident tensor that was disposed': async (engine) => {
+    const resident = await engine.resident(x);
+    await engine.resident(x);
+    resident.dispose();
+    await engine.linear(x, resident);
+  },
+  'a resident tensor as out': async (engine) => engine.attention(x, x, x, { out: (await engine.resident(x)) as never }),
+  'a resident tensor of two that is disposed, as out': async (engine) => {
+    const resident = await engine.resident(x);
+    resident.dispose();
+    await engine.attention(x, x, x, { out: resident as never });
+  },
   'more than the memory': (engine) => engine.kvCache({ numKvHeads: 1, headDim: 1024, capacity: 2 ** 24 }),
 };
 
@@ -102,6 +128,21 @@ describe(`an engine in a worker, ${variant}`, () => {
       assert.deepEqual([came.code, came.message], [expected.code, expected.message]);
     });
   }
+
+  test('resident tensors of other engines are copied, or refused where they are in another worker', async () => {
+    const engine = await load(variantOptions);
+    const resident = engine.resident(x);
+    assert.deepEqual(await remote.softmax(resident), engine.softmax(x));
+    const error = await errorOf(() => remote.attention(x, x, x, { out: resident as never }));
+    assert.equal(error.message, 'out is an object of class ResidentTensor, expected a tensor with a Float32Array.');
+    resident.dispose();
+    const gone = await errorOf(() => remote.softmax(resident));
+    assert.deepEqual([gone.code, gone.message], ['DISPOSED', 'resident.data: this tensor was disposed; engine.resident() gives a new one.']);
+    const elsewhere = await spawnVariant();
+    const { message, code } = await errorOf(async () => remote.softmax(await elsewhere.resident(x)));
+    assert.deepEqual([code, message], ['INVALID_ARGUMENT', 'x is an object of class Remote (of another engine), expected a tensor or nested arrays.']);
+    elsewhere.dispose();
+  });
 
   test('has every method of Engine', () => {
     const own = Object.getOwnPropertyNames(Engine.prototype).filter((name) => name !== 'constructor');

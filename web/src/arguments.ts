@@ -1,10 +1,12 @@
 /** Checks of arguments, each with a sentence that names the argument, what came and what was expected. */
 import { QkvError } from './errors.js';
+import { type Resident, ResidentTensor } from './resident.js';
 import {
   checkedShape,
   describe,
   flatten,
   isNumericArray,
+  type Kind,
   type MaskLike,
   type NumericArray,
   showShape,
@@ -19,6 +21,8 @@ export interface Shaped {
 
 export interface Argument<Data> extends Shaped {
   readonly data: Data;
+  /** Where it lies in an engine's memory already; then `data` is a copy that is made when it is read. */
+  readonly resident?: Resident;
 }
 
 export type Numbers = Argument<Float32Array>;
@@ -28,8 +32,9 @@ export const invalid = (message: string): never => {
 };
 
 /** Nested arrays or an object with data and shape; the data is not copied where it is float32. */
-function asArgument(value: unknown, name: string, kind?: 'number' | 'boolean', expected = 'a tensor or nested arrays'): Argument<unknown> {
+function asArgument(value: unknown, name: string, kind?: Kind, expected = 'a tensor or nested arrays'): Argument<unknown> {
   if (Array.isArray(value)) return flatten(value, name, kind);
+  if (value instanceof ResidentTensor) return ResidentTensor.argument(value, name, kind);
   if (typeof value !== 'object' || value === null || !('data' in value) || !('shape' in value)) {
     return invalid(`${name} is ${describe(value)}, expected ${expected}.`);
   }
@@ -40,20 +45,36 @@ function asArgument(value: unknown, name: string, kind?: 'number' | 'boolean', e
   return { data, shape: checkedShape(shape, data.length, `${name}.shape`) };
 }
 
+/** Numbers, or booleans as bytes. */
+export function anyTensor(value: TensorLike | MaskLike, name: string): Argument<Float32Array | Uint8Array> {
+  const { data, shape } = asArgument(value, name);
+  return { data: data instanceof Uint8Array ? data : toFloat32(data as Float32Array), shape };
+}
+
+/** Whether its elements are bytes, as those of masks are. */
+export function holdsBytes(value: unknown): boolean {
+  if (value instanceof ResidentTensor) return ResidentTensor.isMask(value);
+  const data = (value as { data?: unknown } | null)?.data;
+  return data instanceof Uint8Array || data instanceof Uint8ClampedArray;
+}
+
 /** Numbers of one of the given ranks; without any, of rank 1 or more. */
 export function numbers(value: TensorLike, name: string, ...ranks: number[]): Numbers {
-  const { data, shape } = asArgument(value, name, 'number');
+  const given = asArgument(value, name, 'number');
+  const { shape } = given;
   if (ranks.length === 0 ? shape.length === 0 : !ranks.includes(shape.length)) {
     throw new QkvError(
       'SHAPE_MISMATCH',
       `${name} has rank ${shape.length} with shape ${showShape(shape)}, expected rank ${ranks.join(' or ') || 'at least 1'}.`,
     );
   }
-  return { data: toFloat32(data as Float32Array), shape };
+  return given.resident ? (given as Numbers) : { data: toFloat32(given.data as Float32Array), shape };
 }
 
 export function booleans(value: MaskLike, name: string): Argument<Uint8Array> {
-  const { data, shape } = asArgument(value, name, 'boolean');
+  const given = asArgument(value, name, 'boolean');
+  if (given.resident) return given as Argument<Uint8Array>;
+  const { data, shape } = given;
   if (!(data instanceof Uint8Array)) {
     return invalid(
       `${name} holds numbers, expected booleans (or a Uint8Array), where true means "may attend".`,
@@ -201,6 +222,7 @@ function nameAt(name: string, element: number, shape: readonly number[]): string
 export function destination(out: Destination | undefined, shape: readonly number[]): Tensor<Float32Array> | undefined {
   if (out === undefined) return undefined;
   const expected = 'a tensor with a Float32Array';
+  if (out instanceof ResidentTensor) return invalid(`out is ${describe(out)}, expected ${expected}.`);
   const { data } = asArgument(out, 'out', 'number', expected);
   if (Array.isArray(out) || !(data instanceof Float32Array)) {
     return invalid(`out holds ${Array.isArray(out) ? 'nested arrays' : describe(data)}, expected ${expected}.`);

@@ -1,19 +1,19 @@
-import { booleans, expectNames, finite, floats, type List, numbers, wholeNumber, wholeNumbers } from './arguments.js';
+import { booleans, expectNames, finite, floats, holdsBytes, type List, numbers, wholeNumber, wholeNumbers } from './arguments.js';
 import { QkvError } from './errors.js';
 import type { AttentionSizes } from './heads.js';
-import type { HeapArray } from './memory.js';
+import type { Input } from './memory.js';
 import type { Calls } from './module.js';
 import { alibiSlopes } from './positional.js';
 import type { ScoreOptions } from './score-options.js';
 import { describe, shorten, showShape, type TensorLike } from './tensor.js';
 
-type Input =
+type InputName =
   | 'mask' | 'bias' | 'alibiSlopes' | 'sinks' | 'queryOffsets' | 'keyLengths' | 'sequenceQueries' | 'sequenceKeys';
 
 /** What the core is told of the options: numbers, and what has to lie in memory. */
 export interface AttentionRules {
   readonly fields: Calls['attention'];
-  readonly inputs: Readonly<Record<Input, HeapArray | undefined>>;
+  readonly inputs: Readonly<Record<InputName, Input | undefined>>;
   /** Strides of mask and bias over (batch, heads, queryLength, keyLength). */
   readonly strides: Readonly<Record<'mask' | 'bias', readonly number[] | undefined>>;
 }
@@ -134,8 +134,7 @@ function broadcastStrides(name: string, shape: readonly number[], sizes: Attenti
 }
 
 function biasNumbers(bias: TensorLike) {
-  const data = (bias as { data?: unknown } | null)?.data;
-  if (data instanceof Uint8Array || data instanceof Uint8ClampedArray) {
+  if (holdsBytes(bias)) {
     throw new QkvError('INVALID_ARGUMENT', 'bias holds bytes, expected numbers to add to the scores; give true and false as mask.');
   }
   return numbers(bias, 'bias', 0, 1, 2, 3, 4);
@@ -187,8 +186,8 @@ export function attentionRules(options: ScoreOptions, sizes: AttentionSizes, row
       seedHigh: Math.floor(seed / 2 ** 32),
     },
     inputs: {
-      mask: mask?.data,
-      bias: bias?.data,
+      mask,
+      bias,
       alibiSlopes: slopesOf(options.alibi, sizes.numHeads),
       sinks: options.sinks === undefined ? undefined : floats(options.sinks, 'sinks', sizes.numHeads, 'one logit a head', -Infinity),
       queryOffsets: typeof offset === 'number' ? undefined : offset,

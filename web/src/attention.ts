@@ -18,7 +18,7 @@ export interface AttentionOptions extends ScoreOptions, HeadLayout {
  * {@link ScoreOptions} says. `heads?` in them is there but for rank-2 arguments without numHeads, `batch?` with
  * rank 4 and with projections of rank 3.
  */
-export type AttentionResult<Options extends ScoreOptions = ScoreOptions> = {
+export type AttentionResult<Options extends object = ScoreOptions> = {
   /**
    * The query's shape with the value's dim. A row that sees no key is 0. Weights are applied before
    * they are divided by their sum, so a row's values may not sum to more than a float holds.
@@ -129,7 +129,7 @@ export function attention(
   const heads = attentionHeads(query, key, value, options);
   const out = destination(options.out, heads.outputShape);
   const frame = memory.frame();
-  const blocks = [query, key, value].map(({ data }) => frame.input(data)) as [Block, Block, Block];
+  const blocks = [query, key, value].map((given) => frame.input(given)) as [Block, Block, Block];
   const output = frame.output(heads.outputShape);
   const call = new AttentionCall(memory, frame, heads, options);
   call.run('attention', ...blocks, output);

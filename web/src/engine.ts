@@ -1,4 +1,4 @@
-import type { IndicesLike } from './arguments.js';
+import { anyTensor, type IndicesLike } from './arguments.js';
 import { attention, type AttentionOptions, type AttentionResult } from './attention.js';
 import { embedding } from './embedding.js';
 import { QkvError } from './errors.js';
@@ -9,8 +9,9 @@ import { linear } from './linear.js';
 import type { EngineMemory } from './memory.js';
 import { MultiHeadAttention, type MultiHeadOptions } from './multi-head.js';
 import { rnn, type RnnOptions, type RnnParameters, type RnnResult, rnnStep } from './recurrent.js';
+import { ResidentTensor } from './resident.js';
 import { rotary, type RotaryOptions } from './rotary.js';
-import type { Tensor, TensorLike } from './tensor.js';
+import type { MaskLike, Tensor, TensorLike } from './tensor.js';
 import type { Choice, Variant } from './variants.js';
 
 /** What an engine runs on; see engine.info(). */
@@ -201,8 +202,8 @@ export class Engine {
    * @throws QkvError INVALID_ARGUMENT: an index that is not in the table
    */
   embedding(table: TensorLike, indices: IndicesLike): Tensor {
-    this.#alive('embedding');
-    return embedding(table, indices);
+    const { memory } = this.#alive('embedding');
+    return embedding(memory, table, indices);
   }
 
   /**
@@ -247,6 +248,21 @@ export class Engine {
   }, parameters: RnnParameters): Pick<RnnResult, 'h'> {
     const { memory } = this.#alive('rnnStep');
     return rnnStep(memory, x, state, parameters);
+  }
+
+  /**
+   * A copy of a tensor in the engine's memory, for what goes into many calls: weights of layers, tables, a context.
+   * Wherever a tensor goes, it may go instead, and is used where it lies. The results are the same bits.
+   *
+   * @param tensor numbers or booleans of any shape; its memory stays yours
+   * @returns what takes memory until it is disposed, or the engine is
+   * @throws QkvError OUT_OF_MEMORY
+   */
+  resident(tensor: MaskLike): ResidentTensor<Uint8Array<ArrayBuffer>>;
+  resident(tensor: TensorLike): ResidentTensor;
+  resident(tensor: TensorLike | MaskLike): ResidentTensor<Float32Array<ArrayBuffer> | Uint8Array<ArrayBuffer>> {
+    this.#alive('resident');
+    return new ResidentTensor((method) => this.#alive(method).memory, anyTensor(tensor, 'tensor'));
   }
 
   /** Which build and how many threads it is, why not a better one, and how much memory it has. */

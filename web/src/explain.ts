@@ -68,7 +68,7 @@ export function explain(memory: EngineMemory, xLike: TensorLike, options: Explai
   const output = frame.output(heads.outputShape);
   const scoresShape = [...heads.rowsShape, length];
   const scores = frame.output(scoresShape);
-  const xBlock = frame.input(x.data);
+  const xBlock = frame.input(x);
 
   for (const call of [query, key, value]) call.run('explain', xBlock);
   const projected = [query.out, key.out, value.out] as const;

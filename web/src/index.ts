@@ -17,6 +17,7 @@ export type { MultiHeadAttention, MultiHeadForwardOptions, MultiHeadOptions, Mul
 export type { ParameterSource } from './multi-head-import.js';
 export { alibiSlopes, sinusoidal } from './positional.js';
 export type { RnnOptions, RnnParameters, RnnResult } from './recurrent.js';
+export type { ResidentTensor } from './resident.js';
 export type { RotaryOptions } from './rotary.js';
 export {
   type MaskLike,

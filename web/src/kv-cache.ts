@@ -92,10 +92,11 @@ export class KvCache {
         `key has ${added} positions, but the cache holds ${this.#length} of at most ${this.capacity}, expected no more than ${this.capacity - this.#length}.`,
       );
     }
+    const elements = rows.map((given) => memory.elements(given));
     [this.#key, this.#value].forEach(({ sizes: [, heads, , dim], strides }, i) => {
       for (let head = 0; head < batch * heads; head++) {
         const start = this.#memory.blocks[i]!.address + (head * strides[1]! + this.#length * dim) * BYTES_PER_FLOAT;
-        memory.write(start, rows[i]!.data.subarray(head * added * dim, (head + 1) * added * dim));
+        memory.write(start, elements[i]!.subarray(head * added * dim, (head + 1) * added * dim));
       }
     });
     this.#length += added;
@@ -120,7 +121,7 @@ export class KvCache {
     const placed = byDefault && given.queryOffset === undefined ? { ...given, causal: 'bottom-right' as const } : given;
     const out = destination(given.out, heads.outputShape);
     const frame = memory.frame();
-    const queryBlock = frame.input(rows.data);
+    const queryBlock = frame.input(rows);
     const output = frame.output(heads.outputShape);
     const call = new AttentionCall(memory, frame, heads, placed);
     call.run('attend', queryBlock, this.#memory.blocks[0]!, this.#memory.blocks[1]!, output, byDefault ? { causal: true } : {});

@@ -45,14 +45,14 @@ function run(
     operation: ROW_OPERATIONS.indexOf(operation),
     rows: sizeOf(x.shape.slice(0, -1)),
     columns,
-    x: frame.input(x.data),
+    x: frame.input(x),
     epsilon: finite(eps, 'eps', 0),
   };
   for (const name of ['gamma', 'beta'] as const) {
     if (columnWise[name] === undefined) continue;
     const parameter = numbers(columnWise[name], name, 1);
     expectShape(parameter, name, [columns], "(columns), x's last axis");
-    fields[name] = frame.input(parameter.data);
+    fields[name] = frame.input(parameter);
   }
   const out = frame.output(x.shape);
   frame.run(operation === 'geluTanh' ? 'gelu' : operation, 'rows', { ...fields, out });

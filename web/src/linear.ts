@@ -21,8 +21,8 @@ export class LinearCall {
       rows,
       inDim,
       outDim,
-      weight: frame.input(weight.data),
-      bias: frame.input(bias?.data),
+      weight: frame.input(weight),
+      bias: frame.input(bias),
       out: this.out,
       ...frame.workspace(memory.module.linearWorkspaceBytes(inDim, outDim)),
     };
@@ -42,7 +42,7 @@ export function linear(memory: EngineMemory, xLike: TensorLike, weightLike: Tens
   if (bias) expectShape(bias, 'bias', [outDim], "outDim, weight's last axis");
   const frame = memory.frame();
   const call = new LinearCall(memory, frame, sizeOf(x.shape.slice(0, -1)), weight, bias);
-  const xBlock = frame.input(x.data);
+  const xBlock = frame.input(x);
   call.run('linear', xBlock);
   return frame.read(call.out, [...x.shape.slice(0, -1), outDim]);
 }

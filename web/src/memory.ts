@@ -1,5 +1,6 @@
 import { check, QkvError } from './errors.js';
 import type { Address, CallField, Calls, RawModule } from './module.js';
+import { type Resident, ResidentTensor } from './resident.js';
 import { allocate, sizeOf, Tensor } from './tensor.js';
 
 /** Blocks begin on a cache line. */
@@ -14,6 +15,9 @@ const align = (bytes: number): number => Math.ceil(bytes / ALIGNMENT) * ALIGNMEN
 /** Numbers or flags as they lie in memory. */
 export type HeapArray = Float32Array | Float64Array | Int32Array | Uint8Array;
 
+/** What goes into a call: an array to copy in, or an argument, which may lie in memory already. */
+export type Input = HeapArray | { readonly data: HeapArray; readonly resident?: Resident };
+
 /** A place in the engine's memory; that of a {@link Frame} has its address once the frame runs. */
 export class Block {
   address: Address = 0;
@@ -25,6 +29,9 @@ export class Block {
 
 const NONE = new Block(0);
 
+const isSame = (a: HeapArray, b: HeapArray): boolean =>
+  a.byteLength === b.byteLength && a.byteOffset === b.byteOffset && a.buffer === b.buffer;
+
 /**
  * The memory of one call: first say what it takes, then {@link run} one operation of the core or
  * several over the same blocks. Everything is allocated at once, before the first, so a call is
@@ -33,6 +40,7 @@ const NONE = new Block(0);
 export class Frame {
   readonly #memory: EngineMemory;
   readonly #blocks: Block[] = [];
+  #bytes = 0;
   readonly #workspace = new Block(0);
   #workspaceBytes = 0;
   #placed = false;
@@ -41,9 +49,12 @@ export class Frame {
     this.#memory = memory;
   }
 
-  /** An input; at address 0 where there is none. */
-  input(data: HeapArray | undefined): Block {
-    return data === undefined ? NONE : this.#add(new Block(data.byteLength, data));
+  /** An input; at address 0 where there is none. What comes several times, as x of attention(x, x, x), is copied once. */
+  input(given: Input | undefined): Block {
+    if (given === undefined) return NONE;
+    if ('resident' in given) return ResidentTensor.blockIn(this.#memory, given.resident);
+    const data = 'data' in given ? given.data : given;
+    return this.#blocks.find((block) => block.data && isSame(block.data, data)) ?? this.#add(new Block(data.byteLength, data));
   }
 
   /** An output, or what one operation hands to the next; at address 0 where it is not wanted. */
@@ -59,20 +70,19 @@ export class Frame {
 
   #add(block: Block): Block {
     this.#blocks.push(block);
+    this.#bytes += align(block.bytes);
     return block;
   }
 
   /** Gives each block its address and copies the inputs in. */
   #place(name: string): void {
-    const blocks = [...this.#blocks, new Block(this.#workspaceBytes)];
-    const total = blocks.reduce((sum, block) => sum + align(block.bytes), ALIGNMENT);
-    let next = align(this.#memory.reserve(total, name));
-    for (const block of blocks) {
+    let next = align(this.#memory.reserve(ALIGNMENT + this.#bytes + align(this.#workspaceBytes), name));
+    for (const block of this.#blocks) {
       block.address = next;
-      if (block.data) this.#memory.write(block.address, block.data);
+      if (block.data) this.#memory.write(next, block.data);
       next += align(block.bytes);
     }
-    this.#workspace.address = blocks.at(-1)!.address;
+    this.#workspace.address = next;
     this.#placed = true;
   }
 
@@ -159,12 +169,19 @@ export class EngineMemory {
     );
   }
 
+  /** An argument's elements where they lie: of a resident one until memory grows. */
+  elements(given: { readonly data: Float32Array; readonly resident?: Resident }): Float32Array {
+    if (!given.resident) return given.data;
+    const { address, bytes } = ResidentTensor.blockIn(this, given.resident);
+    return new Float32Array(this.#memory.buffer, address, bytes / BYTES_PER_FLOAT);
+  }
+
   write(address: Address, data: HeapArray): void {
     this.#view().set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), address);
   }
 
   /** Fills `into` from the heap. */
-  read(address: Address, into: Float32Array): void {
+  read(address: Address, into: Float32Array | Uint8Array): void {
     const bytes = new Uint8Array(into.buffer, into.byteOffset, into.byteLength);
     bytes.set(this.#view().subarray(address, address + into.byteLength));
   }

@@ -92,7 +92,9 @@ export function importParameters(
     if (!ours) return invalid(`parameters has ${theirs}, but the layer was made with bias: false, expected only weights.`);
     const given = numbers(parameters[theirs]!, theirs, 1, 2, 3);
     expectShape(given, theirs, theirShape(name, ours, source, sizes), `the layer's sizes as '${from}' has them`);
-    return source.transposed && ours.length === 2 ? transpose(given) : { data: given.data, shape: ours };
+    if (source.transposed && ours.length === 2) return transpose(given);
+    // As it came, so that a resident one stays one.
+    return given.shape.length === ours.length ? given : { data: given.data, shape: ours };
   };
   NAMES.forEach((name, i) => {
     for (const theirs of [name, ...(names[i] ?? [])]) {

@@ -7,6 +7,7 @@ import { LinearCall } from './linear.js';
 import type { EngineMemory } from './memory.js';
 import { importParameters, type ParameterSource } from './multi-head-import.js';
 import { randomNumbers } from './random.js';
+import { ResidentTensor } from './resident.js';
 import { RotaryCall, type RotaryOptions } from './rotary.js';
 import { allocate, LONGEST_AXIS, sizeOf, Tensor, type TensorLike } from './tensor.js';
 
@@ -26,24 +27,24 @@ export interface MultiHeadOptions {
   seed?: number | undefined;
 }
 
-/** What a layer learns: weights are (in, out), as in `x . weight + bias`. */
+/** What a layer learns: weights are (in, out), as in `x . weight + bias`. Resident where load() was given that. */
 export interface MultiHeadParameters {
   /** (embedDim, numHeads * headDim) */
-  wq: Tensor;
+  wq: Tensor | ResidentTensor;
   /** (embedDim, numKvHeads * headDim) */
-  wk: Tensor;
+  wk: Tensor | ResidentTensor;
   /** (embedDim, numKvHeads * headDim) */
-  wv: Tensor;
+  wv: Tensor | ResidentTensor;
   /** (numHeads * headDim, embedDim) */
-  wo: Tensor;
+  wo: Tensor | ResidentTensor;
   /** (numHeads * headDim), where the layer has biases, as the next three. */
-  bq?: Tensor;
+  bq?: Tensor | ResidentTensor;
   /** (numKvHeads * headDim) */
-  bk?: Tensor;
+  bk?: Tensor | ResidentTensor;
   /** (numKvHeads * headDim) */
-  bv?: Tensor;
+  bv?: Tensor | ResidentTensor;
   /** (embedDim) */
-  bo?: Tensor;
+  bo?: Tensor | ResidentTensor;
 }
 
 export type ParameterName = keyof MultiHeadParameters;
@@ -82,11 +83,7 @@ export class MultiHeadAttention {
   readonly numKvHeads: number;
   /** Dimensions of each head. */
   readonly headDim: number;
-  /**
-   * The weights in use: change their data, and the next call knows. They start uniform between -b and b,
-   * `b = sqrt(6 / (in + out))` (Glorot & Bengio, 2010, section 4.2.1), and biases from 0.
-   */
-  readonly parameters: Readonly<MultiHeadParameters>;
+  #parameters: Readonly<MultiHeadParameters>;
   readonly #alive: (method: string) => EngineMemory;
   #disposed = false;
 
@@ -112,7 +109,15 @@ export class MultiHeadAttention {
     };
     flag(bias, 'bias');
     const entries = Object.entries(this.#shapes(bias)).map(([name, shape]) => [name, new Tensor(start(shape), Object.freeze(shape))]);
-    this.parameters = Object.freeze(Object.fromEntries(entries)) as Readonly<MultiHeadParameters>;
+    this.#parameters = Object.freeze(Object.fromEntries(entries)) as Readonly<MultiHeadParameters>;
+  }
+
+  /**
+   * The weights in use: change their data, and the next call knows (of resident ones it is a copy). They start
+   * uniform between -b and b, `b = sqrt(6 / (in + out))` (Glorot & Bengio, 2010, section 4.2.1), and biases from 0.
+   */
+  get parameters(): Readonly<MultiHeadParameters> {
+    return this.#parameters;
   }
 
   #shapes(bias: boolean): Partial<Record<ParameterName, number[]>> {
@@ -159,8 +164,8 @@ export class MultiHeadAttention {
     const attention = new AttentionCall(memory, frame, heads, given);
     const mixed = frame.output(heads.outputShape);
     const output = project(rows, 'wo', 'bo');
-    const xBlock = frame.input(rows.data);
-    const contextBlock = context === rows ? xBlock : frame.input(context.data);
+    const xBlock = frame.input(rows);
+    const contextBlock = context === rows ? xBlock : frame.input(context);
 
     query.run('forward', xBlock);
     key.run('forward', contextBlock);
@@ -185,6 +190,9 @@ export class MultiHeadAttention {
    *
    * Each of them also knows our names for weights in its own layout. Biases that are not given become 0.
    *
+   * Numbers are copied into the layer's parameters. Those of engine.resident() whose layout is ours become the
+   * parameters instead, so that no call has to copy them into the engine's memory; disposing them stays yours.
+   *
    * @param parameters by name; float32, or converted to it
    * @param options whose names and layouts these are
    * @throws QkvError INVALID_ARGUMENT: a name that is not known, a weight that is missing, biases for a layer
@@ -194,14 +202,31 @@ export class MultiHeadAttention {
     /** Default `'qkv'`. */
     from?: ParameterSource;
   } = {}): void {
-    this.#use('load');
+    const memory = this.#use('load');
     expectOptions('load', options, ['from']);
     const { from = 'qkv' } = options;
     oneOf(from, 'from', ['qkv', 'pytorch', 'keras', 'onnx']);
     const shapes = this.#shapes(this.parameters.bq !== undefined);
     const imported = importParameters(parameters, from, shapes, this);
-    const found = (Object.keys(shapes) as ParameterName[]).map((name) => [this.#parameter(name)!.data, imported[name]?.data] as const);
-    for (const [data, given] of found) given ? data.set(given) : data.fill(0);
+    const entries = Object.entries(shapes) as [ParameterName, readonly number[]][];
+    const loaded = entries.map(([name, shape]): [ParameterName, Tensor | ResidentTensor] => {
+      const resident = imported[name]?.resident;
+      if (resident) ResidentTensor.blockIn(memory, resident);
+      return [name, resident ? (resident.tensor as ResidentTensor) : this.#writable(name, Object.freeze(shape))];
+    });
+    for (const [name, parameter] of loaded) {
+      const given = imported[name];
+      if (parameter instanceof Tensor) given ? parameter.data.set(given.data) : parameter.data.fill(0);
+    }
+    this.#parameters = Object.freeze(Object.fromEntries(loaded)) as unknown as Readonly<MultiHeadParameters>;
+  }
+
+  /** The parameter to copy numbers into; a new one in place of a resident one. */
+  #writable(name: ParameterName, shape: readonly number[]): Tensor {
+    const current = this.#parameters[name];
+    if (!(current instanceof Tensor)) return new Tensor(allocate(sizeOf(shape), 'load'), shape);
+    this.#parameter(name);
+    return current;
   }
 
   /** Ends the layer: later calls are refused. Disposing twice is harmless. */

@@ -63,12 +63,12 @@ function run(
 
   const frame = memory.frame();
   const blocks = {
-    x: frame.input(x.data),
-    wx: frame.input(wx.data),
-    wh: frame.input(wh.data),
-    bx: frame.input(bx?.data),
-    bh: frame.input(bh?.data),
-    h0: frame.input(h0?.data),
+    x: frame.input(x),
+    wx: frame.input(wx),
+    wh: frame.input(wh),
+    bx: frame.input(bx),
+    bh: frame.input(bh),
+    h0: frame.input(h0),
     outputs: frame.output(made.outputs),
     h: frame.output(made.h),
     ...frame.workspace(memory.module.rnnWorkspaceBytes(sizes.inputDim, hidden)),

@@ -101,8 +101,8 @@ export class RotaryCall {
     const { base = 10000 } = options;
     finite(base, 'base', 1);
     const rows = given ? given.cos.shape[0]! : length;
-    const cosines = given ? frame.input(given.cos.data) : frame.output([rows, pairs]);
-    const sines = given ? frame.input(given.sin.data) : frame.output([rows, pairs]);
+    const cosines = given ? frame.input(given.cos) : frame.output([rows, pairs]);
+    const sines = given ? frame.input(given.sin) : frame.output([rows, pairs]);
     const at = frame.input(positions);
     const shared = { cosines, sines, rows, pairs };
     this.#frame = frame;
@@ -126,7 +126,7 @@ export function rotary(memory: EngineMemory, xLike: TensorLike, options: RotaryO
   const frame = memory.frame();
   const call = new RotaryCall(frame, options, length, dim);
   const strides = [0, length * dim, dim, 1];
-  const from = frame.input(x.data);
+  const from = frame.input(x);
   const out = frame.output(x.shape);
   call.run('rotary', 1, sizeOf(x.shape.slice(0, -2)), strides, from, out);
   return frame.read(out, x.shape);

@@ -94,8 +94,8 @@ export interface ScoreOptions {
   bias?: TensorLike | undefined;
   /**
    * Attention with linear biases (Press et al., "Train Short, Test Long", 2022): adds
-   * `-slope * |position - key's index|`. `true` takes the paper's slopes, see {@link alibiSlopes}; or one
-   * slope a head, (numHeads). Default none.
+   * `-slope * |position - key's index|`. `true` takes the paper's slopes, as alibiSlopes() gives them; or
+   * one slope a head, (numHeads). Default none.
    */
   alibi?: boolean | List | undefined;
   /**

@@ -73,24 +73,7 @@ export class Tensor<Data extends Float32Array | Uint8Array = Float32Array<ArrayB
    * @throws QkvError INVALID_ARGUMENT: an index out of range, more or fewer of them than axes
    */
   at(...indices: number[]): number {
-    if (indices.length !== this.shape.length) {
-      throw new QkvError(
-        'INVALID_ARGUMENT',
-        `at: ${indices.length} indices came, expected ${this.shape.length}, one for each axis of ${showShape(this.shape)}.`,
-      );
-    }
-    let offset = 0;
-    this.shape.forEach((length, axis) => {
-      const index = indices[axis]!;
-      if (!Number.isInteger(index) || index < 0 || index >= length) {
-        throw new QkvError(
-          'INVALID_ARGUMENT',
-          `at: index ${describe(index)} came for axis ${axis}, expected a whole number from 0 below ${length}.`,
-        );
-      }
-      offset = offset * length + index;
-    });
-    return this.data[offset]!;
+    return this.data[offsetOf(this.shape, indices)]!;
   }
 
   /** The numbers as nested arrays, one level for each axis. */
@@ -103,6 +86,24 @@ export class Tensor<Data extends Float32Array | Uint8Array = Float32Array<ArrayB
     };
     return this.shape.length === 0 ? [this.data[0]!] : level(0, 0, this.data.length);
   }
+}
+
+/** Where an element is, counted in elements. @throws QkvError as at() does. */
+export function offsetOf(shape: readonly number[], indices: readonly number[]): number {
+  if (indices.length !== shape.length) {
+    throw new QkvError(
+      'INVALID_ARGUMENT',
+      `at: ${indices.length} indices came, expected ${shape.length}, one for each axis of ${showShape(shape)}.`,
+    );
+  }
+  return shape.reduce((offset, length, axis) => {
+    const index = indices[axis]!;
+    if (Number.isInteger(index) && index >= 0 && index < length) return offset * length + index;
+    throw new QkvError(
+      'INVALID_ARGUMENT',
+      `at: index ${describe(index)} came for axis ${axis}, expected a whole number from 0 below ${length}.`,
+    );
+  }, 0);
 }
 
 /** A message is a sentence, whatever came. */
@@ -180,7 +181,8 @@ export function toFloat32(data: NumericArray): Float32Array {
   return new Float32Array(data);
 }
 
-type Kind = 'number' | 'boolean';
+/** What elements a tensor has: float32 numbers, or a byte for each boolean. */
+export type Kind = 'number' | 'boolean';
 
 /** Memory for `count` numbers, or a byte for each boolean. @throws QkvError OUT_OF_MEMORY where the host has none. */
 export function allocate(count: number, name: string): Float32Array<ArrayBuffer>;

@@ -1,6 +1,6 @@
 import { invalid } from './arguments.js';
 import { isNumericArray, type NumericArray } from './tensor.js';
-import { rebuild, special, type Target } from './worker-protocol.js';
+import { rebuild, special, type Special } from './worker-protocol.js';
 import type { CallOptions } from './worker-types.js';
 
 /** What a call was given: what is meant for the worker, and what for this side. */
@@ -31,21 +31,24 @@ export function readGiven(values: readonly unknown[]): Given {
  * The arguments as the worker can be sent them: a copy of all they hold, or with `transfer` their memory itself.
  *
  * @param moved receives the memory that goes over with them
- * @param targetOf the number of an object in the worker
+ * @param madeOf what is sent for an object that a worker has made
  */
 export function packed(
   { values, transfer, out }: Given,
   moved: Set<Transferable>,
-  targetOf: (part: object) => Target | undefined,
+  madeOf: (part: object) => Special | undefined,
 ): unknown[] {
+  // What stays with an engine, or goes over as a copy, would keep no result.
+  const isKept = kindOf(out) === 'Object' && 'dispose' in out!;
+  const known = new Map<unknown, unknown>(isKept ? [[out, special('class', 'ResidentTensor')]] : []);
+  const outData = isKept ? undefined : out?.data;
   const mayMove = ({ buffer, byteLength }: NumericArray): boolean =>
     transfer === true && buffer instanceof ArrayBuffer && byteLength > 0 && byteLength === buffer.byteLength;
-  const known = new Map<unknown, unknown>();
   const pack = (part: object): unknown => {
-    const target = targetOf(part);
-    if (target !== undefined) return special('made', target);
+    const made = madeOf(part);
+    if (made) return made;
     if (isNumericArray(part)) {
-      const sent = part !== out?.data && mayMove(part) ? part : copied(part);
+      const sent = part !== outData && mayMove(part) ? part : copied(part);
       moved.add(sent.buffer as ArrayBuffer);
       return sent;
     }

@@ -4,7 +4,7 @@ import { tensor } from './index.js';
 import type { Tensor } from './tensor.js';
 import { type Given, packed, readGiven } from './worker-arguments.js';
 import { notStarted, openPort, type Port } from './worker-port.js';
-import { type Answer, type Call, type Made, rebuild, ROOT, type Target } from './worker-protocol.js';
+import { type Answer, type Call, type Made, rebuild, ROOT, special, type Target } from './worker-protocol.js';
 import type { RemoteDisposal } from './worker-types.js';
 
 /** A call between its promise's making and its end. */
@@ -20,6 +20,9 @@ interface Pending {
 
 const START = 'spawn';
 
+/** What stands here for something in a worker. */
+const remotes = new WeakMap<object, { readonly connection: Connection; readonly target: Target }>();
+
 /** A worker and the calls that are on their way to it, in the order in which they were made. */
 export class Connection {
   readonly #port: Port;
@@ -27,7 +30,6 @@ export class Connection {
   /** By their call's id. */
   readonly #sent = new Map<number, Pending>();
   readonly #signals = new WeakSet<AbortSignal>();
-  readonly #targets = new WeakMap<object, Target>();
   #count = 0;
   /** Why no call is taken any more. */
   #end: ((name: string) => QkvError) | undefined;
@@ -81,9 +83,12 @@ export class Connection {
 
   #packed(name: string, given: Given, moved: Set<Transferable>): unknown[] {
     try {
-      return packed(given, moved, (part) => this.#targets.get(part));
+      return packed(given, moved, (part) => {
+        const remote = remotes.get(part);
+        return remote && (remote.connection === this ? special('made', remote.target) : special('class', 'Remote (of another engine)'));
+      });
     } catch (cause) {
-      throw notSent(name, cause);
+      throw cause instanceof QkvError ? cause : notSent(name, cause);
     }
   }
 
@@ -139,12 +144,11 @@ export class Connection {
       // An engine that is disposed has no memory to give back.
       const done = call('dispose', []).then(() => {}, () => {});
       isDisposed = true;
-      this.#targets.delete(remote);
       return done;
     };
     for (const method of methods) remote[method] = (...given: unknown[]) => call(method, given);
     for (const property of properties) Object.defineProperty(remote, property, { get: () => call(property, []) });
-    this.#targets.set(remote, target);
+    remotes.set(remote, { connection: this, target });
     const disposeNow = () => void dispose();
     return Object.assign(remote, { dispose: disposeNow, [Symbol.dispose]: disposeNow, [Symbol.asyncDispose]: dispose });
   }

@@ -14,6 +14,9 @@ type Members = Record<string, unknown>;
 
 const port = nodeModule<{ parentPort: Port }>('node:worker_threads')?.parentPort ?? (globalThis as unknown as Port);
 const objects = new Map<Target, Members>([[ROOT, { load }]]);
+const targets = new WeakMap<Members, Target>();
+/** The last that was disposed. As an argument it is refused with the same words as any other. */
+let disposed: Members | undefined;
 let count = ROOT;
 let last = Promise.resolve();
 
@@ -32,7 +35,10 @@ async function answer({ id, target, member, values }: Call): Promise<void> {
     const found = object[member];
     const isMethod = typeof found === 'function';
     const result: unknown = isMethod ? await found.apply(object, rebuild(values, revived)) : found;
-    if (member === 'dispose') objects.delete(target);
+    if (member === 'dispose') {
+      objects.delete(target);
+      disposed = object;
+    }
     // A result belongs to the caller, so its memory moves there. What a property holds stays in use.
     const value = rebuild(result, (part) => packed(part, isMethod ? moved : new Set()));
     port.postMessage({ id, value }, [...moved]);
@@ -51,7 +57,9 @@ function packed(part: object, moved: Set<Transferable>): unknown {
 }
 
 function keep(object: Members): Made {
-  const target = ++count;
+  // A layer's resident parameters come more than once.
+  const target = targets.get(object) ?? ++count;
+  targets.set(object, target);
   objects.set(target, object);
   const methods: string[] = [];
   const properties = Object.keys(object);
@@ -65,7 +73,7 @@ function keep(object: Members): Made {
 
 function revived(part: object): unknown {
   if (!(part instanceof Map)) return ArrayBuffer.isView(part) || part instanceof WebAssembly.Module ? part : undefined;
-  if (part.has('made')) return objects.get(part.get('made') as Target);
+  if (part.has('made')) return objects.get(part.get('made') as Target) ?? disposed;
   // Only its name is of interest, in the sentence that refuses it.
   const name = part.get('class') as string;
   return name === 'function' ? () => {} : name === 'symbol' ? Symbol() : { constructor: { name }, [Symbol.toStringTag]: name };

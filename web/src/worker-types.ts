@@ -2,7 +2,9 @@ import type { IndicesLike } from './arguments.js';
 import type { AttentionResult } from './attention.js';
 import type { Engine } from './engine.js';
 import type { RnnParameters } from './recurrent.js';
+import type { ResidentTensor } from './resident.js';
 import type { ScoreOptions } from './score-options.js';
+import type { NestedBooleans, NestedNumbers, NumericArray } from './tensor.js';
 
 /**
  * What every call to a worker may be told besides its own options: in these, or in an object of their own after
@@ -32,7 +34,7 @@ export interface CallOptions {
 export interface RemoteDisposal {
   /**
    * Gives the memory back. Of the engine: ends the worker, and every call that has no result yet rejects with
-   * DISPOSED. Of a layer or a cache: after the calls made before.
+   * DISPOSED. Of what lives in it: after the calls made before.
    */
   dispose(): void;
   /** dispose(), for a `using` declaration. */
@@ -42,7 +44,7 @@ export interface RemoteDisposal {
 }
 
 /**
- * An engine, layer or cache that lives in a worker: methods give promises and take {@link CallOptions} too, and
+ * An engine, layer, cache or resident tensor that lives in a worker: methods give promises and take {@link CallOptions} too, and
  * properties are promises of what they are when all calls before are done. Tensors are copies: change those of
  * `parameters`, and give them back with load().
  */
@@ -59,14 +61,14 @@ export type RemoteMethod<Args extends readonly unknown[], Result> = AttentionRes
   ? Required<Args> extends [...infer Operands, infer Options]
     ? {
         /** @param args those of the method, its options last */
-        <const Given extends Options & ScoreOptions & CallOptions = Options & ScoreOptions>(
-          ...args: [...Operands, options?: Given]
+        <const Given extends Sent<Options & ScoreOptions> & CallOptions = Sent<Options & ScoreOptions> & CallOptions>(
+          ...args: [...Sent<Operands>, options?: Given]
         ): Promise<AttentionResult<Given>>;
       }
     : never
   : {
       /** @param args those of the method */
-      (...args: WithCallOptions<Args>): Promise<Result extends Disposable ? Remote<Result> : Result>;
+      (...args: WithCallOptions<Sent<Args>>): Promise<Result extends Disposable ? Remote<Result> : Result>;
     };
 
 /** The arguments of a method; its own options, where it has some, may hold {@link CallOptions}. */
@@ -76,10 +78,24 @@ export type WithCallOptions<Args extends readonly unknown[]> = Required<Args> ex
     : Args extends Required<Args>
       ? [...Operands, options: Last & CallOptions]
       : [...Operands, options?: Last & CallOptions]
-  : [call?: CallOptions];
+  : Args extends readonly []
+    ? [call?: CallOptions]
+    : Args;
 
 /** Last arguments that are not options. */
-type Operand = IndicesLike | RnnParameters | undefined | number;
+type Operand = Sent<IndicesLike | RnnParameters | undefined | number>;
+
+/** A tensor in the memory of an engine in a worker. It goes into the calls of that engine as a tensor does. */
+export type RemoteTensor = Remote<ResidentTensor<Float32Array | Uint8Array>>;
+
+/** An argument, whose tensors may all be {@link RemoteTensor}s but for those that are written to. */
+export type Sent<Argument> = Argument extends Readonly<Record<'data', infer Data> & Record<'shape', readonly number[]>>
+  ? [Data] extends [Float32Array]
+    ? Argument
+    : Argument | RemoteTensor
+  : Argument extends Method | NumericArray | NestedNumbers | NestedBooleans
+    ? Argument
+    : { [Name in keyof Argument]: Sent<Argument[Name]> };
 
 /** The engine that spawn() starts. */
 export type RemoteEngine = Remote<Engine>;

@@ -9,7 +9,7 @@ import { kindOf } from './worker-arguments.js';
 import { Connection } from './worker-client.js';
 import type { RemoteEngine } from './worker-types.js';
 
-export type { CallOptions, Remote, RemoteDisposal, RemoteEngine, RemoteMethod, WithCallOptions } from './worker-types.js';
+export type { CallOptions, Remote, RemoteDisposal, RemoteEngine, RemoteMethod, RemoteTensor, Sent, WithCallOptions } from './worker-types.js';
 
 /**
  * An engine in a worker of its own: what load() gives, with a promise for each result, so that long calls leave this

@@ -1,4 +1,4 @@
-// Every method of an engine, a layer and a cache after dispose().
+// Every method of an engine, and of what it made, after dispose().
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 
@@ -37,21 +37,23 @@ describe(`disposed, ${variant}`, () => {
     engine[Symbol.dispose]();
   });
 
-  test('the engine of a layer and of a cache', async () => {
+  test('the engine of a layer, of a cache and of a resident tensor', async () => {
     const engine = await loadVariant();
     const layer = engine.multiHeadAttention({ embedDim: 2, numHeads: 1 });
     const cache = engine.kvCache({ numKvHeads: 1, headDim: 1, capacity: 1 });
+    const resident = engine.resident([1]);
     engine.dispose();
+    await expectDisposed(resident, ended('resident.'));
     await expectDisposed(layer, ended('multiHeadAttention.'));
     await expectDisposed(cache, ended('kvCache.'));
-    for (const made of [layer, cache]) {
+    for (const made of [layer, cache, resident]) {
       made.dispose();
       made[Symbol.dispose]();
     }
     assert.equal(layer.parameters.wq.data.length, 4, 'the weights are gone');
   });
 
-  test('a layer and a cache, whose engine works on', async () => {
+  test('a layer, a cache and a resident tensor, whose engine works on', async () => {
     const engine = await loadVariant();
     const layer = engine.multiHeadAttention({ embedDim: 2, numHeads: 1 });
     const [cache, other] = [1, 1].map(() => engine.kvCache({ numKvHeads: 1, headDim: 1, capacity: 1 }));
@@ -60,8 +62,12 @@ describe(`disposed, ${variant}`, () => {
     cache![Symbol.dispose]();
     await expectDisposed(layer, (method) => `multiHeadAttention.${method}: this layer was disposed; engine.multiHeadAttention() gives a new one.`);
     await expectDisposed(cache!, (method) => `kvCache.${method}: this cache was disposed; engine.kvCache() gives a new one.`);
+    const resident = engine.resident([1]);
+    resident.dispose();
+    await expectDisposed(resident, (method) => `resident.${method}: this tensor was disposed; engine.resident() gives a new one.`);
     layer.dispose();
     cache!.dispose();
+    resident.dispose();
     assert.deepEqual(other!.attend([[[3]]]).output.toArray(), [[[5]]]);
     engine.dispose();
   });

@@ -1,0 +1,81 @@
+// A call of every operation that takes tensors, for what has to hold for all of them. A new method of the engine
+// gets a line here.
+import { type Engine, type MaskLike, tensor, type TensorLike } from 'qkv';
+
+import type { Choices } from './random-case.js';
+import { randomFloats } from './reference.js';
+
+type Shapes = Readonly<Record<string, readonly number[]>>;
+type Tensors<Names extends PropertyKey> = { readonly [Name in Names]: Name extends 'mask' ? MaskLike : TensorLike };
+
+export interface EveryCall {
+  /** The method, and what is special about the call. */
+  readonly name: string;
+  /** By the argument's name in messages. */
+  readonly inputs: Tensors<string>;
+  call(engine: Engine, inputs: Tensors<string>): unknown;
+}
+
+const sizeOf = (shape: readonly number[]) => shape.reduce((a, b) => a * b, 1);
+
+function one<const Given extends Shapes>(name: string, shapes: Given, call: (engine: Engine, inputs: Tensors<keyof Given>) => unknown): EveryCall {
+  const make = (input: string, shape: readonly number[], seed: number) => {
+    const numbers = randomFloats(sizeOf(shape), seed);
+    return tensor(input === 'mask' ? Uint8Array.from(numbers, (x) => Number(x > -0.5)) : numbers, shape);
+  };
+  const inputs = Object.fromEntries(Object.entries(shapes).map(([input, shape], i) => [input, make(input, shape, i + 1)]));
+  return { name, inputs: inputs as Tensors<string>, call: call as EveryCall['call'] };
+}
+
+/** Of sizes from 1 on, so that every tensor holds something. */
+export function everyCall(choices: Choices): EveryCall[] {
+  const size = () => 1 + choices.below(9);
+  const [batch, heads, groups, length, keys, dim, valueDim, hidden] = choices.list(8, size) as [number, number, number, number, number, number, number, number];
+  const rows = heads * groups;
+  const embedDim = rows * dim;
+  const pairs = Math.floor(dim / 2);
+  const recurrent = { wx: [dim, hidden], wh: [hidden, hidden], bx: [hidden], bh: [hidden] };
+  return [
+    one('attention', {
+      query: [batch, rows, length, dim], key: [batch, heads, keys, dim], value: [batch, heads, keys, valueDim],
+      mask: [batch, 1, length, keys], bias: [rows, 1, keys],
+    }, (engine, { query, key, value, ...rules }) => engine.attention(query, key, value, { ...rules, weights: 'mean', scores: 'biased', logSumExp: true })),
+    one('attention of projections', { query: [length, embedDim], key: [keys, heads * dim], value: [keys, heads * valueDim] },
+      (engine, { query, key, value }) => engine.attention(query, key, value, { numHeads: rows, numKvHeads: heads, causal: 'bottom-right' })),
+    one('explain', { x: [length, dim], wq: [dim, 2 * hidden], wk: [dim, 2 * hidden], wv: [dim, 2 * valueDim], mask: [length, length] },
+      (engine, { x, ...options }) => engine.explain(x, { ...options, numHeads: 2 })),
+    one('multiHeadAttention', {
+      x: [batch, length, embedDim], context: [batch, keys, embedDim],
+      wq: [embedDim, embedDim], wk: [embedDim, heads * dim], wv: [embedDim, heads * dim], wo: [embedDim, embedDim],
+      bq: [embedDim], bk: [heads * dim], bv: [heads * dim], bo: [embedDim],
+    }, (engine, { x, context, ...parameters }) => {
+      const layer = engine.multiHeadAttention({ embedDim, numHeads: rows, numKvHeads: heads });
+      layer.load(parameters);
+      return [layer.forward(x, { weights: 'heads' }), layer.forward(x, { context })];
+    }),
+    one('multiHeadAttention of PyTorch', { in_proj_weight: [3 * embedDim, embedDim], 'out_proj.weight': [embedDim, embedDim], in_proj_bias: [3 * embedDim], 'out_proj.bias': [embedDim], x: [length, embedDim] },
+      (engine, { x, ...parameters }) => {
+        const layer = engine.multiHeadAttention({ embedDim, numHeads: rows });
+        layer.load(parameters, { from: 'pytorch' });
+        return layer.forward(x);
+      }),
+    one('kvCache', { key: [heads, keys, dim], value: [heads, keys, valueDim], query: [rows, length, dim] }, (engine, { key, value, query }) => {
+      const cache = engine.kvCache({ numKvHeads: heads, headDim: dim, valueDim, capacity: 2 * keys });
+      cache.append(key, value);
+      cache.append(key, value);
+      const attended = cache.attend(query, { logSumExp: true });
+      cache.dispose();
+      return attended;
+    }),
+    one('linear', { x: [length, dim], weight: [dim, hidden], bias: [hidden] }, (engine, { x, weight, bias }) => engine.linear(x, weight, bias)),
+    one('softmax', { x: [length, dim] }, (engine, { x }) => engine.softmax(x)),
+    one('layerNorm', { x: [length, dim], gamma: [dim], beta: [dim] }, (engine, { x, ...options }) => engine.layerNorm(x, options)),
+    one('rmsNorm', { x: [length, dim], gamma: [dim] }, (engine, { x, ...options }) => engine.rmsNorm(x, options)),
+    one('gelu', { x: [dim] }, (engine, { x }) => engine.gelu(x)),
+    one('silu', { x: [dim] }, (engine, { x }) => engine.silu(x)),
+    one('embedding', { table: [keys, dim] }, (engine, { table }) => engine.embedding(table, [0, keys - 1, 0])),
+    one('rotary', { x: [batch, length, dim], cos: [length, pairs], sin: [length, pairs] }, (engine, { x, cos, sin }) => engine.rotary(x, { pairing: 'halves', cos, sin })),
+    one('rnn', { x: [batch, length, dim], ...recurrent, h0: [batch, hidden] }, (engine, { x, h0, ...parameters }) => engine.rnn(x, parameters, { h0 })),
+    one('rnnStep', { x: [dim], ...recurrent, h: [hidden] }, (engine, { x, h, ...parameters }) => engine.rnnStep(x, { h }, parameters)),
+  ];
+}
