@@ -5,6 +5,7 @@ import {
   checkedShape,
   describe,
   flatten,
+  frozen,
   isNumericArray,
   type Kind,
   type MaskLike,
@@ -228,7 +229,7 @@ export function destination(out: Destination | undefined, shape: readonly number
     return invalid(`out holds ${Array.isArray(out) ? 'nested arrays' : describe(data)}, expected ${expected}.`);
   }
   expectShape(out, 'out', shape, "the result's shape");
-  return out instanceof Tensor ? out : new Tensor(data, Object.freeze([...shape]));
+  return out instanceof Tensor ? out : new Tensor(data, frozen(shape));
 }
 
 /** A tensor, or an object like one, to write a result to. */

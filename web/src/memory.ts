@@ -1,7 +1,7 @@
 import { check, QkvError } from './errors.js';
 import type { Address, CallField, Calls, RawModule } from './module.js';
 import { type Resident, ResidentTensor } from './resident.js';
-import { allocate, sizeOf, Tensor } from './tensor.js';
+import { allocate, frozen, sizeOf, Tensor } from './tensor.js';
 
 /** Blocks begin on a cache line. */
 const ALIGNMENT = 64;
@@ -99,36 +99,46 @@ export class Frame {
   read(block: Block, shape: readonly number[], out?: Tensor<Float32Array>): Tensor {
     const data = out?.data ?? allocate(sizeOf(shape), 'The call');
     this.#memory.read(block.address, data);
-    return (out ?? new Tensor(data, Object.freeze([...shape]))) as Tensor;
+    return (out ?? new Tensor(data, frozen(shape))) as Tensor;
   }
 }
+
+/** All memory, as what lies there. */
+interface Views {
+  readonly bytes: Uint8Array;
+  readonly ints: Int32Array;
+  readonly floats: Float32Array;
+}
+
+const viewsOf = ({ buffer }: WebAssembly.Memory): Views => ({
+  bytes: new Uint8Array(buffer),
+  ints: new Int32Array(buffer),
+  floats: new Float32Array(buffer),
+});
+
+const isStrides = (field: object): field is readonly number[] => Array.isArray(field);
 
 /** Where the fields of a call struct are, counted in 4 bytes. A tensor is its address and 4 strides. */
 type Layout = ReadonlyMap<string, { readonly at: number; readonly isFloat: boolean }>;
 
-/**
- * The engine's WebAssembly memory: the only code that touches the heap. Views are made anew whenever
- * memory has grown, since growth leaves old ones empty (or, when shared, short).
- */
+/** The engine's WebAssembly memory: the only code that touches the heap. */
 export class EngineMemory {
   readonly module: RawModule;
   readonly #memory: WebAssembly.Memory;
   /** The most bytes that the memory may grow to. */
   readonly limit: number;
-  #bytes: Uint8Array;
+  #views: Views;
   readonly #layouts = new Map<keyof Calls, Layout>();
   /** One region serves all calls, one after another. */
   #region = { address: 0, bytes: 0 };
   /** Where call structs are written: taken first, so that it never lies in the way of a growing region. */
   readonly #callAddress: Address;
-  #callInts = new Int32Array();
-  #callFloats = new Float32Array();
 
   constructor(module: RawModule, memory: WebAssembly.Memory, limit: number) {
     this.module = module;
     this.#memory = memory;
     this.limit = limit;
-    this.#bytes = new Uint8Array(memory.buffer);
+    this.#views = viewsOf(memory);
     this.#callAddress = this.#allocate(LARGEST_CALL, `load needs ${LARGEST_CALL} bytes`);
   }
 
@@ -173,38 +183,39 @@ export class EngineMemory {
   elements(given: { readonly data: Float32Array; readonly resident?: Resident }): Float32Array {
     if (!given.resident) return given.data;
     const { address, bytes } = ResidentTensor.blockIn(this, given.resident);
-    return new Float32Array(this.#memory.buffer, address, bytes / BYTES_PER_FLOAT);
+    return this.#upTo(address + bytes).floats.subarray(address / BYTES_PER_FLOAT, (address + bytes) / BYTES_PER_FLOAT);
   }
 
   write(address: Address, data: HeapArray): void {
-    this.#view().set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), address);
+    const { bytes, floats } = this.#upTo(address + data.byteLength);
+    if (data instanceof Float32Array) floats.set(data, address / BYTES_PER_FLOAT);
+    else bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), address);
   }
 
   /** Fills `into` from the heap. */
   read(address: Address, into: Float32Array | Uint8Array): void {
-    const bytes = new Uint8Array(into.buffer, into.byteOffset, into.byteLength);
-    bytes.set(this.#view().subarray(address, address + into.byteLength));
+    const end = address + into.byteLength;
+    const { bytes, floats } = this.#upTo(end);
+    into.set(into instanceof Float32Array ? floats.subarray(address / BYTES_PER_FLOAT, end / BYTES_PER_FLOAT) : bytes.subarray(address, end));
   }
 
   /** Calls an operation of the core and returns its status. What the fields leave out is 0. */
   call<Operation extends keyof Calls>(operation: Operation, fieldSets: readonly Calls[Operation][]): number {
     const layout = this.#layoutOf(operation);
-    const { buffer } = this.#memory;
-    if (this.#callInts.buffer !== buffer) {
-      this.#callInts = new Int32Array(buffer, this.#callAddress, LARGEST_CALL / BYTES_PER_FIELD);
-      this.#callFloats = new Float32Array(buffer, this.#callAddress, LARGEST_CALL / BYTES_PER_FIELD);
-    }
-    const ints = this.#callInts.fill(0);
+    const { ints, floats } = this.#upTo(this.#callAddress + LARGEST_CALL);
+    const start = this.#callAddress / BYTES_PER_FIELD;
+    ints.fill(0, start, start + LARGEST_CALL / BYTES_PER_FIELD);
     for (const fields of fieldSets) {
       for (const name in fields) {
         const field = fields[name] as CallField | readonly number[] | undefined;
         if (field === undefined) continue;
         const place = layout.get(name);
         if (!place) throw new TypeError(`The core's ${operation} has no ${name}.`);
-        if (place.isFloat) this.#callFloats[place.at] = field as number;
-        else if (typeof field !== 'object') ints[place.at] = Number(field);
-        else if ('address' in field) ints[place.at] = field.address;
-        else ints.set(field, place.at);
+        const at = start + place.at;
+        if (place.isFloat) floats[at] = field as number;
+        else if (typeof field !== 'object') ints[at] = Number(field);
+        else if (isStrides(field)) ints.set(field, at);
+        else ints[at] = field.address;
       }
     }
     return this.module[operation](this.#callAddress);
@@ -214,7 +225,7 @@ export class EngineMemory {
   #layoutOf(operation: keyof Calls): Layout {
     const known = this.#layouts.get(operation);
     if (known) return known;
-    const bytes = this.#view();
+    const { bytes } = this.#upTo(this.used);
     const start = this.module[`${operation}Layout`]();
     // A copy: text is not decoded from shared memory.
     const text = new TextDecoder().decode(bytes.slice(start, bytes.indexOf(0, start)));
@@ -232,11 +243,9 @@ export class EngineMemory {
     return layout;
   }
 
-  #view(): Uint8Array {
-    const { buffer } = this.#memory;
-    if (this.#bytes.buffer !== buffer || this.#bytes.byteLength !== buffer.byteLength) {
-      this.#bytes = new Uint8Array(buffer);
-    }
-    return this.#bytes;
+  /** Views that reach as far as `end`. Once memory has grown old ones are empty or, where it is shared, short. */
+  #upTo(end: number): Views {
+    if (this.#views.bytes.length < end) this.#views = viewsOf(this.#memory);
+    return this.#views;
   }
 }

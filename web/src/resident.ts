@@ -1,7 +1,7 @@
 import type { Argument } from './arguments.js';
 import { QkvError } from './errors.js';
 import type { Block, EngineMemory } from './memory.js';
-import { allocate, type Kind, type NestedNumbers, offsetOf, sizeOf, Tensor } from './tensor.js';
+import { allocate, frozen, type Kind, type NestedNumbers, offsetOf, sizeOf, Tensor } from './tensor.js';
 
 /** An argument that lies in an engine's memory, and what it is called. */
 export interface Resident {
@@ -25,7 +25,7 @@ export class ResidentTensor<Data extends Float32Array | Uint8Array = Float32Arra
 
   /** @internal Use engine.resident(). */
   constructor(alive: (method: string) => EngineMemory, { data, shape }: Argument<Float32Array | Uint8Array>) {
-    this.shape = shape;
+    this.shape = frozen(shape);
     this.#alive = alive;
     this.#memory = alive('resident');
     this.#kind = data instanceof Uint8Array ? 'boolean' : 'number';

@@ -88,6 +88,9 @@ export class Tensor<Data extends Float32Array | Uint8Array = Float32Array<ArrayB
   }
 }
 
+/** A shape of a tensor's own. */
+export const frozen = (shape: readonly number[]): readonly number[] => Object.freeze([...shape]);
+
 /** Where an element is, counted in elements. @throws QkvError as at() does. */
 export function offsetOf(shape: readonly number[], indices: readonly number[]): number {
   if (indices.length !== shape.length) {
@@ -140,7 +143,7 @@ export function tensor(
 ): Tensor<Float32Array | Uint8Array> {
   if (Array.isArray(data)) {
     const flat = flatten(data, 'data');
-    return shape === undefined ? flat : new Tensor(flat.data, checkedShape(shape, flat.data.length, 'shape'));
+    return shape === undefined ? flat : new Tensor(flat.data, frozen(checkedShape(shape, flat.data.length, 'shape')));
   }
   if (!isNumericArray(data)) {
     throw new QkvError(
@@ -149,7 +152,7 @@ export function tensor(
     );
   }
   const checked = checkedShape(shape === undefined ? [data.length] : shape, data.length, 'shape');
-  return new Tensor(data instanceof Uint8Array ? data : toFloat32(data), checked);
+  return new Tensor(data instanceof Uint8Array ? data : toFloat32(data), frozen(checked));
 }
 
 /** What a wrong argument is called in a message. */
@@ -196,10 +199,13 @@ export function allocate(count: number, name: string, kind: Kind = 'number') {
   }
 }
 
-/** A copy of `shape` that is known to hold `length` elements. `name` is the argument's. */
+/** `shape` as it came, once it is known to hold `length` elements. `name` is the argument's. */
 export function checkedShape(shape: readonly number[], length: number, name: string): readonly number[] {
-  // Spread, since every() and map() pass over holes.
-  if (!Array.isArray(shape) || ![...shape].every((n) => Number.isInteger(n) && n >= 0 && n <= LONGEST_AXIS)) {
+  const isAxis = (n: unknown) => Number.isInteger(n) && (n as number) >= 0 && (n as number) <= LONGEST_AXIS;
+  let isShape = Array.isArray(shape);
+  // By index, since every() passes over holes.
+  for (let axis = 0; isShape && axis < shape.length; axis++) isShape = isAxis(shape[axis]);
+  if (!isShape) {
     throw new QkvError(
       'INVALID_ARGUMENT',
       `${name} is ${Array.isArray(shape) ? showShape([...shape].map(describe)) : describe(shape)}, expected whole numbers from 0 to ${LONGEST_AXIS}.`,
@@ -211,7 +217,7 @@ export function checkedShape(shape: readonly number[], length: number, name: str
       `${name} ${showShape(shape)} holds ${sizeOf(shape)} elements, but the data has ${length}${length === 0 ? ' (was its buffer transferred away?)' : ''}.`,
     );
   }
-  return Object.freeze([...shape]);
+  return shape;
 }
 
 /**
@@ -253,5 +259,5 @@ export function flatten(
     for (const element of level) visit(element, axis + 1);
   };
   visit(nested, 0);
-  return new Tensor(data, Object.freeze([...shape]));
+  return new Tensor(data, frozen(shape));
 }
