@@ -26,7 +26,7 @@ export function benchTable(machine, packages, hosts) {
       bytes(row(ours)?.extraBytes), difference?.toExponential(1) ?? '',
     ]];
   });
-  return [...header(machine, packages, hosts), '', ...table(titles, rows), '', ...costsTable(hosts)].join('\n');
+  return [...header(machine, packages, hosts), '', ...(rows.length > 0 ? [...table(titles, rows), ''] : []), ...costsTable(hosts)].join('\n');
 }
 
 /** Every contestant of every host, one a line. */
