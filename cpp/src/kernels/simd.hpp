@@ -20,15 +20,19 @@ inline void store(float* to, batch value) { value.store_unaligned(to); }
 inline batch broadcast(float value) { return batch(value); }
 inline batch zero() { return batch(0.0f); }
 
-// A constant for hot loops, from memory: V8 builds a constant of the code anew at each use, in
-// three instructions, while a loaded one stays in its register or costs one load. The numbers are
-// variables so that no compiler turns the load back into a constant.
+// A constant for hot loops. In wasm it comes from memory: V8 builds a constant of the code anew at
+// each use, in three instructions, while a loaded one stays in its register or costs one load. The
+// numbers are variables so that no compiler turns the load back into a constant.
 template <float Value>
 inline float in_memory = Value;
 
 template <float Value>
 batch constant() {
+#if defined(__wasm_simd128__)
   return broadcast(in_memory<Value>);
+#else
+  return broadcast(Value);
+#endif
 }
 
 // a * b + c. Relaxed SIMD lets the host fuse it (one rounding); the plain wasm build never fuses,
