@@ -92,5 +92,5 @@ export const workloads = [
   main(matmul(512, 768, 768)),
   matmul(1024, 1024, 1024),
   main(layer(512, 768, 12)),
-  ...recurrent('rnn'),
+  ...Object.keys(GATES).flatMap(recurrent),
 ];

@@ -25,3 +25,9 @@ TEST_CASE("attention takes no more scratch than a few tiles, whatever the length
   // The lengths are not even an argument; two workers at dim 64 take less than half a megabyte.
   CHECK_LT(attention_workspace_bytes(64, 64, 2), 512 * 1024);
 }
+
+TEST_CASE("recurrent cells take no more scratch for longer sequences") {
+  const recurrent_options lstm{.cell = recurrent_cell::lstm};
+  CHECK_EQ(recurrent_workspace_bytes({1, 100, 64, 64}, lstm, 2),
+           recurrent_workspace_bytes({40, 100'000, 64, 64}, lstm, 2));
+}

@@ -58,31 +58,18 @@ TEST_CASE("attention refuses what does not fit and writes nothing") {
   refused(status::out_of_memory, [](auto& call) { call.bytes = 0; });
 }
 
-TEST_CASE("linear and rnn refuse what does not fit") {
+TEST_CASE("linear refuses what does not fit") {
   std::vector<float> data(100, 1.0f);
   thread_pool pool(1);
   scratch memory(1 << 20);
   const auto matrix = [&](extent rows, extent columns) {
     return view<float, 2>::contiguous(data.data(), {rows, columns});
   };
-  const auto cube = [&](extent a, extent b, extent c) {
-    return view<float, 3>::contiguous(data.data(), {a, b, c});
-  };
   CHECK_EQ(linear_forward(matrix(2, 3), matrix(4, 2), nullptr, matrix(2, 2), memory, pool),
            status::shape_mismatch);
   CHECK_EQ(linear_forward(matrix(2, 3), matrix(3, 2), nullptr, matrix(2, 3), memory, pool),
            status::shape_mismatch);
   CHECK_EQ(linear_forward(matrix(2, 3), matrix(3, 2), nullptr, matrix(2, 2), {}, pool),
-           status::out_of_memory);
-  const rnn_parameters parameters{matrix(2, 3), matrix(3, 3)};
-  CHECK_EQ(rnn_forward(cube(1, 4, 3), parameters, {}, cube(1, 4, 3), matrix(1, 3), memory, pool),
-           status::shape_mismatch);
-  CHECK_EQ(rnn_forward(cube(1, 4, 2), parameters, matrix(2, 3), cube(1, 4, 3), matrix(1, 3), memory,
-                       pool),
-           status::shape_mismatch);
-  CHECK_EQ(rnn_forward(cube(1, 4, 2), parameters, {}, cube(1, 4, 2), matrix(1, 3), memory, pool),
-           status::shape_mismatch);
-  CHECK_EQ(rnn_forward(cube(1, 4, 2), parameters, {}, cube(1, 4, 3), matrix(1, 3), {}, pool),
            status::out_of_memory);
 }
 

@@ -8,7 +8,7 @@
 #include "qkv/mask.hpp"
 #include "qkv/norm.hpp"
 #include "qkv/positional.hpp"
-#include "qkv/rnn.hpp"
+#include "qkv/recurrent.hpp"
 #include "qkv/rotary.hpp"
 #include "qkv/softmax.hpp"
 #include "qkv/status.hpp"

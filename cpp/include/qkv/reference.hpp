@@ -1,5 +1,6 @@
 // The same operations as plain loops: the oracle of the tests, the plain contestant of the benches,
-// and the place to start reading. T is float or double; everything is contiguous and row-major.
+// and the place to start reading. T is float or double; everything is contiguous and row-major. The
+// recurrent cells are in reference_recurrent.hpp.
 #pragma once
 
 #include <algorithm>
@@ -191,32 +192,6 @@ attention_result<T> attention(const std::vector<T>& query, const std::vector<T>&
     }
   }
   return result;
-}
-
-// x: (batch, length, input_dim), wx: (input_dim, hidden), wh: (hidden, hidden), bias: bx + bh,
-// hidden or empty, h0: (batch, hidden) or empty -> (batch, length, hidden)
-template <typename T>
-std::vector<T> rnn(const std::vector<T>& x, const std::vector<T>& wx, const std::vector<T>& wh,
-                   const std::vector<T>& bias, const std::vector<T>& h0, extent batch,
-                   extent length, extent input_dim, extent hidden) {
-  std::vector<T> outputs(batch * length * hidden);
-  for (extent b = 0; b < batch; ++b) {
-    std::vector<T> state(hidden, 0);
-    if (!h0.empty()) std::copy_n(h0.begin() + b * hidden, hidden, state.begin());
-    for (extent t = 0; t < length; ++t) {
-      T* out = outputs.data() + (b * length + t) * hidden;
-      for (extent j = 0; j < hidden; ++j) {
-        T sum = bias.empty() ? 0 : bias[j];
-        for (extent k = 0; k < input_dim; ++k) {
-          sum += x[(b * length + t) * input_dim + k] * wx[k * hidden + j];
-        }
-        for (extent k = 0; k < hidden; ++k) sum += state[k] * wh[k * hidden + j];
-        out[j] = std::tanh(sum);
-      }
-      std::copy_n(out, hidden, state.begin());
-    }
-  }
-  return outputs;
 }
 
 }  // namespace qkv::reference

@@ -39,19 +39,17 @@ void pack_rows(const float* from, extent row_stride, extent rows, extent depth, 
   }
 }
 
-// (depth, columns), `row_stride` apart -> [panel][depth][column_panel], filled up with zeros.
-inline void pack_columns(const float* from, extent row_stride, extent depth, extent columns,
-                         float* to) {
-  for (extent column = 0; column < columns; column += column_panel) {
-    const extent used = std::min<extent>(column_panel, columns - column);
-    for (extent k = 0; k < depth; ++k, to += column_panel) {
+// (depth, columns), `row_stride` apart -> [panel][depth][Width], filled up with zeros.
+template <int Width = column_panel>
+void pack_columns(const float* from, extent row_stride, extent depth, extent columns, float* to) {
+  for (extent column = 0; column < columns; column += Width) {
+    const extent used = std::min<extent>(Width, columns - column);
+    for (extent k = 0; k < depth; ++k, to += Width) {
       const float* source = from + k * row_stride + column;
-      if (used == column_panel) {
-        for (int v = 0; v < column_panel; v += simd::lanes) {
-          simd::store(to + v, simd::load(source + v));
-        }
+      if (used == Width) {
+        for (int v = 0; v < Width; v += simd::lanes) simd::store(to + v, simd::load(source + v));
       } else {
-        for (extent j = 0; j < column_panel; ++j) to[j] = j < used ? source[j] : 0.0f;
+        for (extent j = 0; j < Width; ++j) to[j] = j < used ? source[j] : 0.0f;
       }
     }
   }
@@ -97,7 +95,8 @@ inline bool clear_non_finite(float* panel, extent count) {
     }
   }
   if (simd::sum_lanes(probe[0] + probe[1]) == 0.0f) return false;
-  std::replace_if(panel, panel + count, [](float x) { return !std::isfinite(x); }, 0.0f);
+  std::replace_if(
+      panel, panel + count, [](float x) { return !std::isfinite(x); }, 0.0f);
   return true;
 }
 

@@ -57,8 +57,6 @@ inline batch max(batch a, batch b) {
 #endif
 }
 
-inline batch tanh(batch x) { return xsimd::tanh(x); }
-
 // `lanes` rows of `lanes` numbers become columns.
 inline void transpose(batch (&rows)[lanes]) { xsimd::transpose(rows, rows + lanes); }
 

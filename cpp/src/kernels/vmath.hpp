@@ -7,15 +7,15 @@
 
 namespace qkv::simd {
 
-// e^x for x <= 0, which is all that a softmax needs once its maximum is subtracted.
-//
 // x = n ln 2 + r with n whole and |r| <= ln 2 / 2, so e^x = 2^n e^r; e^r is 1 + r + r^2 times a
-// polynomial fitted by Remez's exchange to a relative error of 3e-9. Below 2^-100.5 the result is
-// exactly 0: it is far below what a float sum that holds a 1 can resolve, but its products would be
-// denormal numbers, on which processors are ten times slower and which WebAssembly cannot flush.
-// NaN stays NaN and -Infinity gives 0. Error: below 1.5 units in the last place.
-inline batch exp_nonpositive(batch x) {
-  x = max(x, constant<-70.0078652f>());
+// polynomial fitted by Remez's exchange to a relative error of 3e-9.
+struct exponential_parts {
+  batch power;       // 2^(n - 26), or 0 where n is -101
+  batch r;           //
+  batch polynomial;  // 2^26 times the one above
+};
+
+[[gnu::always_inline]] inline exponential_parts split_exponential(batch x) {
   // Adding 1.5 * 2^23 rounds to whole numbers; 101 more, and the sum's low bits hold n + 101.
   const batch rounder = constant<12583013.0f>();
   const batch shifted = madd(x, constant<1.44269504088896341f>(), rounder);
@@ -23,17 +23,37 @@ inline batch exp_nonpositive(batch x) {
   // ln 2 in two parts: the first has few bits, so that n times it is exact.
   batch r = madd(n, constant<-0.693359375f>(), x);
   r = madd(n, constant<2.12194440e-4f>(), r);
-  // 2^26 e^r
   batch p = constant<0x1.6a2434p16f>();
   p = madd(p, r, constant<0x1.1239e2p19f>());
   p = madd(p, r, constant<0x1.5558f2p21f>());
   p = madd(p, r, constant<0x1.555492p23f>());
   p = madd(p, r, constant<0x1.fffffcp24f>());
+  // n + 101 as exponent bits is 2^(n - 26), and 0 where n is -101.
+  return {xsimd::bitwise_cast<float>(xsimd::bitwise_cast<int32_t>(shifted) << 23), r, p};
+}
+
+// e^x for x <= 0, which is all that a softmax needs once its maximum is subtracted.
+//
+// Below 2^-100.5 the result is exactly 0: it is far below what a float sum that holds a 1 can
+// resolve, but its products would be denormal numbers, on which processors are ten times slower and
+// which WebAssembly cannot flush. NaN stays NaN, since 2^n comes in by a product and not by an
+// addition to bits, and -Infinity gives 0. Error: below 1.5 units in the last place.
+inline batch exp_nonpositive(batch x) {
+  const auto [power, r, polynomial] = split_exponential(max(x, constant<-70.0078652f>()));
+  batch p = madd(polynomial, r, constant<0x1p26f>());
   p = madd(p, r, constant<0x1p26f>());
-  p = madd(p, r, constant<0x1p26f>());
-  // n + 101 as exponent bits is 2^(n - 26), and 0 where n is -101. A product, not an addition to
-  // the bits of p, keeps NaN a NaN.
-  return p * xsimd::bitwise_cast<float>(xsimd::bitwise_cast<int32_t>(shifted) << 23);
+  return p * power;
+}
+
+// (1 - e^-2|x|) / (1 + e^-2|x|) with the sign of x. 1 - e^-2|x| comes from the parts of the power,
+// so that it keeps its digits near 0: |tanh x| is then relatively exact, and x where x is tiny.
+inline batch tanh(batch x) {
+  // From 10 on the result is 1. NaN stays NaN.
+  const auto [power, r, polynomial] =
+      split_exponential(max(constant<-2.0f>() * xsimd::abs(x), constant<-20.0f>()));
+  const batch rest = madd(polynomial, r, constant<0x1p26f>()) * r;
+  const batch power_less_1 = madd(rest, power, madd(power, constant<0x1p26f>(), constant<-1.0f>()));
+  return xsimd::copysign(power_less_1 / (constant<2.0f>() + power_less_1), x);
 }
 
 // 1 / (1 + e^-x), relatively exact on both sides; 0 where it is below 2^-100.

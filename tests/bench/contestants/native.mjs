@@ -16,16 +16,16 @@ const nativeContestant = (name, jobOf, only) => ({
   },
 });
 
-export const nativeOurs = nativeContestant('qkv native', jobOf, ({ kind, cell }) => kind !== 'layer' && (cell ?? 'rnn') === 'rnn');
+export const nativeOurs = nativeContestant('qkv native', jobOf, ({ kind }) => kind !== 'layer');
 export const eigenNative = nativeContestant('Eigen native', ({ rows, inDim, outDim }) => ['eigen', rows, inDim, outDim], ({ kind }) => kind === 'matmul');
 
 /** What native/main.cpp is to compute. */
 function jobOf(workload) {
-  const { heads, kvHeads, queries, keys, dim, causal = false, window = 0, rows, inDim, outDim, length, hidden } = workload;
+  const { heads, kvHeads, queries, keys, dim, causal = false, window = 0, rows, inDim, outDim, cell, length, hidden } = workload;
   switch (workload.kind) {
     case 'attention': return ['attention', heads, kvHeads, queries, keys, dim, Number(causal), window, Number(workload.weights === true)];
     case 'matmul': return ['linear', rows, inDim, outDim];
-    case 'recurrent': return ['rnn', length, hidden];
+    case 'recurrent': return [cell, length, hidden];
   }
 }
 

@@ -64,19 +64,29 @@ void set_eigen(job& job, std::istream& words) {
   };
 }
 
-void set_rnn(job& job, std::istream& words) {
+void set_recurrent(job& job, recurrent_cell cell, std::istream& words) {
   extent length, hidden;
   words >> length >> hidden;
-  const auto x = view<const float, 3>::contiguous(job.inputs[0].data(), {1, length, hidden});
-  const auto square = [&](int i) {
-    return view<const float, 2>::contiguous(job.inputs[i].data(), {hidden, hidden});
+  const recurrent_options options{.cell = cell};
+  const recurrent_inputs inputs{
+      view<const float, 3>::contiguous(job.inputs[0].data(), {1, length, hidden})};
+  const auto weight = [&](int i) {
+    return view<const float, 2>::contiguous(job.inputs[i].data(), {hidden, gates_of(cell) * hidden});
   };
-  const rnn_parameters parameters{square(1), square(2), job.inputs[3].data(), job.inputs[4].data()};
-  const auto outputs = view<float, 3>::contiguous(job.outputs[0].data(), {1, length, hidden});
-  job.state.resize(hidden);
-  const auto state = view<float, 2>::contiguous(job.state.data(), {1, hidden});
-  const workspace memory = reserve(job, rnn_workspace_bytes(hidden, hidden, 1));
-  job.call = [=] { rnn_forward(x, parameters, {}, outputs, state, memory, one_thread()); };
+  const recurrent_parameters parameters{weight(1), weight(2), job.inputs[3].data(),
+                                        job.inputs[4].data()};
+  job.state.resize(2 * hidden);
+  const auto state = [&](extent at) {
+    return view<float, 3>::contiguous(job.state.data() + at, {1, 1, hidden});
+  };
+  recurrent_outputs outputs{
+      view<float, 3>::contiguous(job.outputs[0].data(), {1, length, hidden}), state(0)};
+  if (cell == recurrent_cell::lstm) outputs.c = state(hidden);
+  const workspace memory =
+      reserve(job, recurrent_workspace_bytes({1, length, hidden, hidden}, options, 1));
+  job.call = [=] {
+    recurrent_forward(inputs, {parameters}, options, outputs, memory, one_thread());
+  };
 }
 
 }  // namespace
@@ -87,5 +97,7 @@ void set_call(job& job, std::istream& words) {
   if (operation == "attention") set_attention(job, words);
   if (operation == "linear") set_linear(job, words);
   if (operation == "eigen") set_eigen(job, words);
-  if (operation == "rnn") set_rnn(job, words);
+  if (operation == "rnn") set_recurrent(job, recurrent_cell::rnn, words);
+  if (operation == "lstm") set_recurrent(job, recurrent_cell::lstm, words);
+  if (operation == "gru") set_recurrent(job, recurrent_cell::gru, words);
 }

@@ -13,5 +13,5 @@ struct job {
   std::function<void()> call;
 };
 
-// Sets `call` by what the words say: attention, linear, eigen or rnn, and its sizes.
+// Sets `call` by what the words say: attention, linear, eigen, rnn, lstm or gru, and its sizes.
 void set_call(job& job, std::istream& words);

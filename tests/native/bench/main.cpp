@@ -83,7 +83,8 @@ int main(int argc, char** argv) {
   auto rnn_x = filled(steps * hidden), wx = filled(hidden * hidden),
        states = filled(steps * hidden), state = filled(hidden);
   const auto square = view<const float, 2>::contiguous(wx.data(), {hidden, hidden});
-  std::vector<char> rnn_memory(rnn_workspace_bytes(hidden, hidden, 1));
+  const recurrent_options rnn;
+  std::vector<char> rnn_memory(recurrent_workspace_bytes({1, steps, hidden, hidden}, rnn, 1));
 
   contestant contestants[] = {
       {"madd only", 2.0 * chains * simd::lanes * chain_length, [&] { madd_only(sums.data()); }},
@@ -112,11 +113,12 @@ int main(int argc, char** argv) {
        }},
       {"rnn 512 steps of 256", 4.0 * steps * hidden * hidden,
        [&] {
-         rnn_forward(view<const float, 3>::contiguous(rnn_x.data(), {1, steps, hidden}),
-                     {square, square}, {},
-                     view<float, 3>::contiguous(states.data(), {1, steps, hidden}),
-                     view<float, 2>::contiguous(state.data(), {1, hidden}),
-                     {rnn_memory.data(), rnn_memory.size()}, pool);
+         const auto as_states = [&](float* data, extent rows) {
+           return view<float, 3>::contiguous(data, {1, rows, hidden});
+         };
+         recurrent_forward({as_states(rnn_x.data(), steps), {}, {}}, {{{square, square}, {}}}, rnn,
+                           {as_states(states.data(), steps), as_states(state.data(), 1), {}},
+                           {rnn_memory.data(), rnn_memory.size()}, pool);
        }},
   };
 

@@ -18,7 +18,7 @@ float exp_of(float x) {
 }
 
 float tanh_of(float x) {
-  kernels::tanh_row(&x, 1);
+  kernels::tanh_row(&x, 1, &x);
   return x;
 }
 

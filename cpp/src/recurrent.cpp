@@ -1,0 +1,208 @@
+#include "qkv/recurrent.hpp"
+
+#include "contiguous.hpp"
+#include "recurrent_run.hpp"
+
+namespace qkv {
+
+namespace {
+
+using kernels::padded;
+using kernels::panel_matrix;
+using kernels::wide_panel;
+
+// Up to so many rows in all, weights are read where they lie: packing them would cost more.
+constexpr extent in_place_rows = 2;
+
+// The weights of one direction, and how many columns each has.
+constexpr int weight_matrices = 3;
+
+struct plan {
+  extent directions, input_dim, hidden;
+  extent columns;     // of all gates
+  extent candidates;  // columns of wh that a step multiplies apart from the others: a gru's n
+  bool packs;
+
+  plan(const recurrent_sizes& sizes, const recurrent_options& options)
+      : directions(directions_of(options.direction)),
+        input_dim(sizes.input_dim),
+        hidden(sizes.hidden),
+        columns(gates_of(options.cell) * sizes.hidden),
+        candidates(options.cell == recurrent_cell::gru ? sizes.hidden : 0),
+        packs(sizes.batch * sizes.length > in_place_rows || sizes.hidden % wide_panel != 0) {}
+
+  // Of wx, wh and wh_candidate: (depth, columns) from column `begin` on.
+  struct part {
+    extent depth, begin, columns;
+    extent packed_columns() const { return padded(columns, wide_panel); }
+  };
+  part part_of(int matrix) const {
+    return matrix == 0   ? part{input_dim, 0, columns}
+           : matrix == 1 ? part{hidden, 0, columns - candidates}
+                         : part{hidden, columns - candidates, candidates};
+  }
+};
+
+status check_shapes(const recurrent_inputs& inputs,
+                    const std::array<recurrent_parameters, 2>& parameters,
+                    const recurrent_outputs& outputs, const plan& sizes) {
+  const auto& [batch, length, input_dim] = inputs.x.shape;
+  const std::array state{sizes.directions, batch, sizes.hidden};
+  const bool fits =
+      (!inputs.h0 || inputs.h0.shape == state) && (!inputs.c0 || inputs.c0.shape == state) &&
+      outputs.h.shape == state && (!outputs.c || outputs.c.shape == state) &&
+      outputs.outputs.shape == std::array{batch, length, sizes.directions * sizes.hidden};
+  if (!fits) return status::shape_mismatch;
+  for (extent d = 0; d < sizes.directions; ++d) {
+    const auto& [wx, wh, bx, bh, peephole] = parameters[d];
+    if (wx.shape != std::array{input_dim, sizes.columns} ||
+        wh.shape != std::array{sizes.hidden, sizes.columns}) {
+      return status::shape_mismatch;
+    }
+    if (!rows_are_contiguous(wx) || !rows_are_contiguous(wh)) return status::invalid_argument;
+  }
+  const bool contiguous = rows_are_contiguous(inputs.x) && rows_are_contiguous(inputs.h0) &&
+                          rows_are_contiguous(inputs.c0) && rows_are_contiguous(outputs.h) &&
+                          rows_are_contiguous(outputs.c) && rows_are_contiguous(outputs.outputs);
+  return contiguous ? status::ok : status::invalid_argument;
+}
+
+status validate(const recurrent_inputs& inputs,
+                const std::array<recurrent_parameters, 2>& parameters,
+                const recurrent_options& options, const recurrent_outputs& outputs,
+                const plan& sizes) {
+  if (const status checked = check_shapes(inputs, parameters, outputs, sizes);
+      checked != status::ok) {
+    return checked;
+  }
+  const bool is_lstm = options.cell == recurrent_cell::lstm;
+  if (static_cast<bool>(outputs.c) != is_lstm || (inputs.c0 && !is_lstm)) {
+    return status::invalid_argument;
+  }
+  for (extent d = 0; d < sizes.directions; ++d) {
+    if (parameters[d].peephole != nullptr && !is_lstm) return status::invalid_argument;
+  }
+  const auto [batch, length, input_dim] = inputs.x.shape;
+  for (extent b = 0; inputs.lengths != nullptr && b < batch; ++b) {
+    if (inputs.lengths[b] < 0 || inputs.lengths[b] > length) return status::invalid_argument;
+  }
+  return status::ok;
+}
+
+// Memory of one direction; a null pointer anywhere means that there was too little.
+struct direction_memory {
+  float* packed[weight_matrices];
+  float* bias;
+
+  bool take(const plan& sizes, workspace& memory) {
+    bool enough = true;
+    for (int matrix = 0; matrix < weight_matrices; ++matrix) {
+      const auto part = sizes.part_of(matrix);
+      packed[matrix] = sizes.packs ? memory.floats(part.depth, part.packed_columns()) : nullptr;
+      enough = enough && (!sizes.packs || packed[matrix] != nullptr);
+    }
+    bias = memory.floats(sizes.columns);
+    return enough && bias != nullptr;
+  }
+};
+
+// The matrix that the steps multiply by, packed where that pays.
+panel_matrix prepare(const view<const float, 2>& weight, const plan::part& part, float* packed) {
+  const float* from = weight.at(0, part.begin);
+  const extent stride = weight.strides[0];
+  if (packed == nullptr) return panel_matrix::in_place(from, part.depth, part.columns, stride);
+  kernels::pack_columns<wide_panel>(from, stride, part.depth, part.columns, packed);
+  return panel_matrix::packed(packed, part.depth, part.columns);
+}
+
+recurrent_weights prepare(const recurrent_parameters& given, const recurrent_options& options,
+                          const plan& sizes, const direction_memory& memory) {
+  const auto matrix = [&](int i, const view<const float, 2>& weight) {
+    return prepare(weight, sizes.part_of(i), memory.packed[i]);
+  };
+  // With reset_after, bh of a gru's n belongs to a product that the reset gate scales.
+  const extent apart = options.reset_after ? sizes.columns - sizes.candidates : sizes.columns;
+  for (extent j = 0; j < sizes.columns; ++j) {
+    memory.bias[j] = (given.bx ? given.bx[j] : 0.0f) + (given.bh && j < apart ? given.bh[j] : 0.0f);
+  }
+  const bool bias_apart = given.bh != nullptr && apart < sizes.columns;
+  return {matrix(0, given.wx),
+          matrix(1, given.wh),
+          matrix(2, given.wh),
+          memory.bias,
+          bias_apart ? given.bh + apart : nullptr,
+          given.peephole};
+}
+
+// All workers' scratch, or null pointers.
+recurrent_scratch take_scratch(const plan& sizes, int workers, workspace& memory) {
+  return {memory.floats(projected_rows * sizes.input_dim, workers),
+          memory.floats(projected_rows * sizes.columns, workers),
+          memory.floats(sequence_group * sizes.hidden, workers),
+          memory.floats(sequence_group * sizes.hidden, workers),
+          memory.floats(sequence_group * sizes.hidden, workers),
+          memory.floats(kernels::gemm_scratch, workers)};
+}
+
+recurrent_scratch scratch_of(const recurrent_scratch& all, const plan& sizes, int worker) {
+  const extent state = worker * sequence_group * sizes.hidden;
+  return {all.x + worker * projected_rows * sizes.input_dim,
+          all.gates + worker * projected_rows * sizes.columns,
+          all.h + state,
+          all.c + state,
+          all.candidate + state,
+          all.product + worker * kernels::gemm_scratch};
+}
+
+}  // namespace
+
+byte_count recurrent_workspace_bytes(const recurrent_sizes& sizes, const recurrent_options& options,
+                                     int workers) {
+  const plan plan(sizes, options);
+  byte_count packed = workspace::bytes_for(plan.columns);
+  for (int matrix = 0; plan.packs && matrix < weight_matrices; ++matrix) {
+    const auto part = plan.part_of(matrix);
+    packed += workspace::bytes_for(part.depth, part.packed_columns());
+  }
+  return static_cast<byte_count>(plan.directions) * packed +
+         workspace::bytes_for(projected_rows * plan.input_dim, workers) +
+         workspace::bytes_for(projected_rows * plan.columns, workers) +
+         3 * workspace::bytes_for(sequence_group * plan.hidden, workers) +
+         workspace::bytes_for(kernels::gemm_scratch, workers);
+}
+
+status recurrent_forward(const recurrent_inputs& inputs,
+                         const std::array<recurrent_parameters, 2>& parameters,
+                         const recurrent_options& options, const recurrent_outputs& outputs,
+                         workspace memory, thread_pool& pool) {
+  const auto [batch, length, input_dim] = inputs.x.shape;
+  const plan plan({batch, length, input_dim, parameters[0].wh.shape[0]}, options);
+  if (const status checked = validate(inputs, parameters, options, outputs, plan);
+      checked != status::ok) {
+    return checked;
+  }
+  std::array<direction_memory, 2> taken;
+  for (extent d = 0; d < plan.directions; ++d) {
+    if (!taken[d].take(plan, memory)) return status::out_of_memory;
+  }
+  const recurrent_scratch scratch = take_scratch(plan, pool.size(), memory);
+  for (const float* part :
+       {scratch.x, scratch.gates, scratch.h, scratch.c, scratch.candidate, scratch.product}) {
+    if (part == nullptr) return status::out_of_memory;
+  }
+
+  std::array<recurrent_weights, 2> weights;
+  pool.run(plan.directions,
+           [&](extent d, int) { weights[d] = prepare(parameters[d], options, plan, taken[d]); });
+  const extent groups = kernels::panels(batch, sequence_group);
+  pool.run(plan.directions * groups, [&](extent task, int worker) {
+    const extent d = task / groups, begin = task % groups * sequence_group;
+    const bool reverse = options.direction == recurrent_direction::reverse || d == 1;
+    run_sequences({inputs, outputs, options, weights[d], d, reverse, begin,
+                   std::min(sequence_group, batch - begin)},
+                  scratch_of(scratch, plan, worker));
+  });
+  return status::ok;
+}
+
+}  // namespace qkv

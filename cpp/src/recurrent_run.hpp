@@ -1,0 +1,38 @@
+// The steps of some sequences in one direction: what a thread does by itself.
+#pragma once
+
+#include "recurrent_cells.hpp"
+
+namespace qkv {
+
+// Sequences whose steps are taken together: a step then reads the weights once for all of them.
+inline constexpr extent sequence_group = 8;
+
+// Rows of x that are projected together, ahead of their steps: as many as a product needs to be
+// fast, and few enough for their gates to stay in the cache.
+inline constexpr extent projected_rows = kernels::row_block;
+
+// A worker's scratch.
+struct recurrent_scratch {
+  float* x;          // (projected_rows, input_dim)
+  float* gates;      // (projected_rows, gates * hidden)
+  float* h;          // (sequence_group, hidden)
+  float* c;          // the same: lstm
+  float* candidate;  // the same: gru
+  float* product;    // kernels::gemm_scratch
+};
+
+struct recurrent_task {
+  const recurrent_inputs& inputs;
+  const recurrent_outputs& outputs;
+  const recurrent_options& options;
+  const recurrent_weights& weights;
+  extent direction;  // an index of h, c and the halves of outputs
+  bool reverse;      //
+  extent begin;      // sequences [begin, begin + count)
+  extent count;      // at most sequence_group
+};
+
+void run_sequences(const recurrent_task& task, const recurrent_scratch& scratch);
+
+}  // namespace qkv

@@ -1,0 +1,160 @@
+// One recurrent problem with its memory, run by the library and by the reference.
+#pragma once
+
+#include <vector>
+
+#include "qkv/recurrent.hpp"
+#include "qkv/reference_recurrent.hpp"
+#include "support/attention_case.hpp"
+
+namespace qkv::test {
+
+template <typename T>
+std::vector<T> as(const std::vector<float>& values) {
+  return {values.begin(), values.end()};
+}
+
+struct recurrent_case {
+  recurrent_sizes sizes;
+  recurrent_options options;
+  std::vector<float> x, h0, c0;
+  std::vector<std::int32_t> lengths;
+  reference::recurrent_weights<float> weights[2];
+
+  // With everything that the cell may have; tests take away what they do without.
+  recurrent_case(const recurrent_sizes& sizes, const recurrent_options& options, std::uint64_t seed)
+      : sizes(sizes), options(options) {
+    const auto [batch, length, input_dim, hidden] = sizes;
+    const extent columns = gates_of(options.cell) * hidden;
+    const extent states = directions_of(options.direction) * batch * hidden;
+    const bool is_lstm = options.cell == recurrent_cell::lstm;
+    number_source numbers(seed);
+    x = numbers.floats(batch * length * input_dim);
+    h0 = numbers.floats(states);
+    if (is_lstm) c0 = numbers.floats(states);
+    for (auto& one : weights) {
+      one.wx = numbers.floats(input_dim * columns, 1 / std::sqrt(input_dim + 1.0));
+      one.wh = numbers.floats(hidden * columns, 1 / std::sqrt(hidden + 1.0));
+      one.bx = numbers.floats(columns);
+      one.bh = numbers.floats(columns);
+      if (is_lstm) one.peephole = numbers.floats(3 * hidden);
+    }
+  }
+
+  void set_ragged() {
+    for (extent b = 0; b < sizes.batch; ++b) {
+      lengths.push_back(static_cast<std::int32_t>((b * 7 + 3) % (sizes.length + 1)));
+    }
+  }
+
+  extent directions() const { return directions_of(options.direction); }
+  extent length_of(extent b) const { return lengths.empty() ? sizes.length : lengths[b]; }
+  bool is_reverse(extent d) const {
+    return d == 1 || options.direction == recurrent_direction::reverse;
+  }
+
+  template <typename T>
+  struct result_of {
+    std::vector<T> outputs, h, c;
+    bool operator==(const result_of&) const = default;
+    std::vector<T> all() const {
+      std::vector<T> joined = outputs;
+      joined.insert(joined.end(), h.begin(), h.end());
+      joined.insert(joined.end(), c.begin(), c.end());
+      return joined;
+    }
+  };
+  using result = result_of<float>;
+
+  std::array<recurrent_parameters, 2> parameters() const {
+    const extent columns = gates_of(options.cell) * sizes.hidden;
+    const auto given = [](const std::vector<float>& values) {
+      return values.empty() ? nullptr : values.data();
+    };
+    std::array<recurrent_parameters, 2> made;
+    for (int d = 0; d < 2; ++d) {
+      const auto& [wx, wh, bx, bh, peephole] = weights[d];
+      made[d] = {view<const float, 2>::contiguous(wx.data(), {sizes.input_dim, columns}),
+                 view<const float, 2>::contiguous(wh.data(), {sizes.hidden, columns}), given(bx),
+                 given(bh), given(peephole)};
+    }
+    return made;
+  }
+
+  result run(int threads = 1) const {
+    const auto [batch, length, input_dim, hidden] = sizes;
+    const std::array<extent, 3> state_shape{directions(), batch, hidden};
+    const bool is_lstm = options.cell == recurrent_cell::lstm;
+    const extent states = directions() * batch * hidden;
+    result made{std::vector<float>(batch * length * directions() * hidden, quiet_nan),
+                std::vector<float>(states, quiet_nan),
+                std::vector<float>(is_lstm ? states : 0, quiet_nan)};
+    const auto state = [&](auto& values) {
+      return values.empty() ? view<float, 3>{}
+                            : view<float, 3>::contiguous(values.data(), state_shape);
+    };
+    const auto start = [&](const std::vector<float>& values) {
+      return values.empty() ? view<const float, 3>{}
+                            : view<const float, 3>::contiguous(values.data(), state_shape);
+    };
+    thread_pool pool(threads);
+    scratch memory(recurrent_workspace_bytes(sizes, options, pool.size()));
+    REQUIRE_EQ(
+        recurrent_forward({view<const float, 3>::contiguous(x.data(), {batch, length, input_dim}),
+                           start(h0), start(c0), lengths.empty() ? nullptr : lengths.data()},
+                          parameters(), options,
+                          {view<float, 3>::contiguous(made.outputs.data(),
+                                                      {batch, length, directions() * hidden}),
+                           state(made.h), state(made.c)},
+                          memory, pool),
+        status::ok);
+    return made;
+  }
+
+  template <typename T>
+  result_of<T> reference() const {
+    const auto [batch, length, input_dim, hidden] = sizes;
+    const extent width = directions() * hidden;
+    result_of<T> made{std::vector<T>(batch * length * width, 0), {}, {}};
+    for (extent d = 0; d < directions(); ++d) {
+      const auto& [wx, wh, bx, bh, peephole] = weights[d];
+      const reference::recurrent_weights<T> own{as<T>(wx), as<T>(wh), as<T>(bx), as<T>(bh),
+                                                as<T>(peephole)};
+      for (extent b = 0; b < batch; ++b) {
+        const auto start = [&, d](const std::vector<float>& from) {
+          std::vector<T> state(hidden, 0);
+          if (!from.empty()) {
+            std::copy_n(from.begin() + (d * batch + b) * hidden, hidden, state.begin());
+          }
+          return state;
+        };
+        reference::recurrent_state<T> state{start(h0), start(c0)};
+        const std::vector<T> row(x.begin() + b * length * input_dim,
+                                 x.begin() + (b + 1) * length * input_dim);
+        const auto outputs =
+            reference::recurrent(row, input_dim, length_of(b), is_reverse(d), own, options, state);
+        for (extent t = 0; t < length_of(b); ++t) {
+          std::copy_n(outputs.begin() + t * hidden, hidden,
+                      made.outputs.begin() + (b * length + t) * width + d * hidden);
+        }
+        made.h.insert(made.h.end(), state.h.begin(), state.h.end());
+        if (options.cell == recurrent_cell::lstm) {
+          made.c.insert(made.c.end(), state.c.begin(), state.c.end());
+        }
+      }
+    }
+    return made;
+  }
+
+  // As exact as the plain float loop, in every result.
+  void check() const {
+    const auto made = run();
+    const auto plain = reference<float>();
+    const auto exact = reference<double>();
+    check_near(made.outputs, plain.outputs, exact.outputs);
+    check_near(made.h, plain.h, exact.h);
+    check_near(made.c, plain.c, exact.c);
+  }
+};
+
+}  // namespace qkv::test
