@@ -89,11 +89,16 @@ status validate(const recurrent_inputs& inputs,
   return status::ok;
 }
 
-// Memory of one direction; a null pointer anywhere means that there was too little.
+// Memory of one direction.
 struct direction_memory {
-  float* packed[weight_matrices];
-  float* bias;
+  float* packed[weight_matrices];  // null where weights are read in place
+  float* rows;                     // biases, then peepholes
 
+  static extent row_count(const plan& sizes) {
+    return sizes.columns + 3 * sizes.hidden + simd::lanes;
+  }
+
+  // False where there is too little.
   bool take(const plan& sizes, workspace& memory) {
     bool enough = true;
     for (int matrix = 0; matrix < weight_matrices; ++matrix) {
@@ -101,8 +106,8 @@ struct direction_memory {
       packed[matrix] = sizes.packs ? memory.floats(part.depth, part.packed_columns()) : nullptr;
       enough = enough && (!sizes.packs || packed[matrix] != nullptr);
     }
-    bias = memory.floats(sizes.columns);
-    return enough && bias != nullptr;
+    rows = memory.floats(row_count(sizes));
+    return enough && rows != nullptr;
   }
 };
 
@@ -120,55 +125,52 @@ recurrent_weights prepare(const recurrent_parameters& given, const recurrent_opt
   const auto matrix = [&](int i, const view<const float, 2>& weight) {
     return prepare(weight, sizes.part_of(i), memory.packed[i]);
   };
+  float* bias = memory.rows;
+  given.bx ? std::copy_n(given.bx, sizes.columns, bias) : std::fill_n(bias, sizes.columns, 0.0f);
   // With reset_after, bh of a gru's n belongs to a product that the reset gate scales.
-  const extent apart = options.reset_after ? sizes.columns - sizes.candidates : sizes.columns;
-  for (extent j = 0; j < sizes.columns; ++j) {
-    memory.bias[j] = (given.bx ? given.bx[j] : 0.0f) + (given.bh && j < apart ? given.bh[j] : 0.0f);
+  const extent joined = options.reset_after ? sizes.columns - sizes.candidates : sizes.columns;
+  for (extent j = 0; given.bh != nullptr && j < joined; ++j) bias[j] += given.bh[j];
+  const float* candidate_bias =
+      given.bh != nullptr && joined < sizes.columns ? given.bh + joined : nullptr;
+  float* peephole = nullptr;
+  if (given.peephole != nullptr) {
+    peephole = bias + sizes.columns;
+    std::copy_n(given.peephole, 3 * sizes.hidden, peephole);
   }
-  const bool bias_apart = given.bh != nullptr && apart < sizes.columns;
-  return {matrix(0, given.wx),
-          matrix(1, given.wh),
-          matrix(2, given.wh),
-          memory.bias,
-          bias_apart ? given.bh + apart : nullptr,
-          given.peephole};
+  return {matrix(0, given.wx), matrix(1, given.wh),
+          matrix(2, given.wh), bias,
+          candidate_bias,      peephole};
 }
 
-// All workers' scratch, or null pointers.
-recurrent_scratch take_scratch(const plan& sizes, int workers, workspace& memory) {
-  return {memory.floats(projected_rows * sizes.input_dim, workers),
-          memory.floats(projected_rows * sizes.columns, workers),
-          memory.floats(sequence_group * sizes.hidden, workers),
-          memory.floats(sequence_group * sizes.hidden, workers),
-          memory.floats(sequence_group * sizes.hidden, workers),
-          memory.floats(kernels::gemm_scratch, workers)};
-}
+// Floats of each piece of a worker's scratch.
+struct scratch_sizes {
+  extent x, gates, state;
 
-recurrent_scratch scratch_of(const recurrent_scratch& all, const plan& sizes, int worker) {
-  const extent state = worker * sequence_group * sizes.hidden;
-  return {all.x + worker * projected_rows * sizes.input_dim,
-          all.gates + worker * projected_rows * sizes.columns,
-          all.h + state,
-          all.c + state,
-          all.candidate + state,
-          all.product + worker * kernels::gemm_scratch};
-}
+  explicit scratch_sizes(const plan& sizes)
+      : x(projected_rows * sizes.input_dim + simd::lanes),
+        gates(projected_rows * sizes.columns + simd::lanes),
+        state(sequence_group * state_stride(sizes.hidden)) {}
+
+  extent all() const { return x + gates + 3 * state; }
+
+  recurrent_scratch of(float* memory, int worker) const {
+    float* at = memory + worker * all();
+    return {at, at + x, at + x + gates, at + x + gates + state, at + x + gates + 2 * state};
+  }
+};
 
 }  // namespace
 
 byte_count recurrent_workspace_bytes(const recurrent_sizes& sizes, const recurrent_options& options,
                                      int workers) {
   const plan plan(sizes, options);
-  byte_count packed = workspace::bytes_for(plan.columns);
+  byte_count bytes = workspace::bytes_for(direction_memory::row_count(plan));
   for (int matrix = 0; plan.packs && matrix < weight_matrices; ++matrix) {
     const auto part = plan.part_of(matrix);
-    packed += workspace::bytes_for(part.depth, part.packed_columns());
+    bytes += workspace::bytes_for(part.depth, part.packed_columns());
   }
-  return static_cast<byte_count>(plan.directions) * packed +
-         workspace::bytes_for(projected_rows * plan.input_dim, workers) +
-         workspace::bytes_for(projected_rows * plan.columns, workers) +
-         3 * workspace::bytes_for(sequence_group * plan.hidden, workers) +
-         workspace::bytes_for(kernels::gemm_scratch, workers);
+  return static_cast<byte_count>(plan.directions) * bytes +
+         workspace::bytes_for(scratch_sizes(plan).all(), workers);
 }
 
 status recurrent_forward(const recurrent_inputs& inputs,
@@ -185,11 +187,9 @@ status recurrent_forward(const recurrent_inputs& inputs,
   for (extent d = 0; d < plan.directions; ++d) {
     if (!taken[d].take(plan, memory)) return status::out_of_memory;
   }
-  const recurrent_scratch scratch = take_scratch(plan, pool.size(), memory);
-  for (const float* part :
-       {scratch.x, scratch.gates, scratch.h, scratch.c, scratch.candidate, scratch.product}) {
-    if (part == nullptr) return status::out_of_memory;
-  }
+  const scratch_sizes pieces(plan);
+  float* scratch = memory.floats(pieces.all(), pool.size());
+  if (scratch == nullptr) return status::out_of_memory;
 
   std::array<recurrent_weights, 2> weights;
   pool.run(plan.directions,
@@ -200,7 +200,7 @@ status recurrent_forward(const recurrent_inputs& inputs,
     const bool reverse = options.direction == recurrent_direction::reverse || d == 1;
     run_sequences({inputs, outputs, options, weights[d], d, reverse, begin,
                    std::min(sequence_group, batch - begin)},
-                  scratch_of(scratch, plan, worker));
+                  pieces.of(scratch, worker));
   });
   return status::ok;
 }

@@ -1,71 +1,65 @@
 #include "recurrent_cells.hpp"
 
-#include "kernels/activation.hpp"
 #include "kernels/gru_row.hpp"
 #include "kernels/lstm_row.hpp"
+#include "kernels/rnn_row.hpp"
 
 namespace qkv {
 
 namespace {
 
 void rnn_step(const recurrent_options& options, const recurrent_step& step) {
-  const extent count = step.rows * step.hidden;
-  options.relu ? kernels::relu_row(step.gates, count, step.h)
-               : kernels::tanh_row(step.gates, count, step.h);
+  const extent hidden = step.hidden, stride = state_stride(hidden);
+  for (extent r = 0; r < step.rows; ++r) {
+    kernels::rnn_row(step.gates + r * hidden, options.relu, hidden, step.h + r * stride);
+  }
 }
 
 void lstm_step(const recurrent_options& options, const recurrent_weights& weights,
                const recurrent_step& step) {
-  const extent hidden = step.hidden;
+  const extent hidden = step.hidden, stride = state_stride(hidden);
   const bool own = options.gate_order == recurrent_gate_order::own;
-  const float* peephole = weights.peephole;
+  const auto peephole = [&](extent gate) {
+    return weights.peephole == nullptr ? nullptr : weights.peephole + gate * hidden;
+  };
   for (extent r = 0; r < step.rows; ++r) {
-    const float* row = step.gates + r * 4 * hidden;
-    kernels::lstm_gates gates{row, row + (own ? 1 : 2) * hidden, row + (own ? 2 : 3) * hidden,
-                              row + (own ? 3 : 1) * hidden};
-    if (peephole != nullptr) {
-      gates.input_peephole = peephole;
-      gates.forget_peephole = peephole + hidden;
-      gates.output_peephole = peephole + 2 * hidden;
-    }
-    kernels::lstm_row(gates, hidden, step.c + r * hidden, step.h + r * hidden);
+    const auto gate = [&](extent at) { return step.gates + (r * 4 + at) * hidden; };
+    kernels::lstm_row({gate(0), gate(own ? 1 : 2), gate(own ? 2 : 3), gate(own ? 3 : 1),
+                       peephole(0), peephole(1), peephole(2)},
+                      hidden, step.c + r * stride, step.h + r * stride);
   }
 }
 
 kernels::gru_gates gru_gates_of(const recurrent_options& options, const recurrent_step& step,
                                 extent r) {
-  const float* row = step.gates + r * 3 * step.hidden;
-  const float* second = row + step.hidden;
-  const float* candidate = second + step.hidden;
-  return options.gate_order == recurrent_gate_order::own
-             ? kernels::gru_gates{row, second, candidate}
-             : kernels::gru_gates{second, row, candidate};
+  const auto gate = [&](extent at) { return step.gates + (r * 3 + at) * step.hidden; };
+  const bool own = options.gate_order == recurrent_gate_order::own;
+  return {gate(own ? 0 : 1), gate(own ? 1 : 0), gate(2)};
 }
 
 void gru_step(const recurrent_options& options, const recurrent_weights& weights,
               const recurrent_step& step) {
-  const extent hidden = step.hidden;
-  const kernels::left_matrix state{step.h, step.rows, hidden};
-  const kernels::left_matrix reset_state{step.candidate, step.rows, hidden};
+  const extent hidden = step.hidden, stride = state_stride(hidden);
   if (options.reset_after) {
     for (extent r = 0; r < step.rows; ++r) {
-      float* row = step.candidate + r * hidden;
+      float* row = step.candidate + r * stride;
       weights.candidate_bias ? std::copy_n(weights.candidate_bias, hidden, row)
                              : std::fill_n(row, hidden, 0.0f);
     }
-    kernels::multiply_add(state, weights.wh_candidate, {step.candidate, hidden}, step.scratch);
+    kernels::multiply_add({step.h, step.rows, stride}, weights.wh_candidate,
+                          {step.candidate, stride});
   } else {
     for (extent r = 0; r < step.rows; ++r) {
-      kernels::gru_reset_row(gru_gates_of(options, step, r).reset, hidden, step.h + r * hidden,
-                             step.candidate + r * hidden);
+      kernels::gru_reset_row(gru_gates_of(options, step, r).reset, hidden, step.h + r * stride,
+                             step.candidate + r * stride);
     }
-    kernels::multiply_add(reset_state, weights.wh_candidate, {step.gates + 2 * hidden, 3 * hidden},
-                          step.scratch);
+    kernels::multiply_add({step.candidate, step.rows, stride}, weights.wh_candidate,
+                          {step.gates + 2 * hidden, 3 * hidden});
   }
   for (extent r = 0; r < step.rows; ++r) {
     kernels::gru_row(gru_gates_of(options, step, r),
-                     options.reset_after ? step.candidate + r * hidden : nullptr, hidden,
-                     step.h + r * hidden);
+                     options.reset_after ? step.candidate + r * stride : nullptr, hidden,
+                     step.h + r * stride);
   }
 }
 
@@ -73,9 +67,8 @@ void gru_step(const recurrent_options& options, const recurrent_weights& weights
 
 void take_step(const recurrent_options& options, const recurrent_weights& weights,
                const recurrent_step& step) {
-  const extent columns = gates_of(options.cell) * step.hidden;
-  kernels::multiply_add({step.h, step.rows, step.hidden}, weights.wh, {step.gates, columns},
-                        step.scratch);
+  kernels::multiply_add({step.h, step.rows, state_stride(step.hidden)}, weights.wh,
+                        {step.gates, gates_of(options.cell) * step.hidden});
   switch (options.cell) {
     case recurrent_cell::rnn:
       return rnn_step(options, step);

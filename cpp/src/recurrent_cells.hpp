@@ -13,18 +13,20 @@ struct recurrent_weights {
   kernels::panel_matrix wh_candidate;  // a gru's n
   const float* bias;                   // what the gates' sums start from
   const float* candidate_bias;         // bh of a gru's n with reset_after, or null
-  const float* peephole;
+  const float* peephole;  // with `lanes` more floats behind them, as all that steps read
 };
+
+// Floats from one row of a state to the next: cells read and write whole batches.
+inline extent state_stride(extent hidden) { return kernels::padded(hidden, simd::lanes); }
 
 // Some sequences at one step.
 struct recurrent_step {
   float* gates;      // (rows, gates * hidden): biases + x_t . wx; the step adds what the state says
   extent rows;       //
   extent hidden;     //
-  float* h;          // (rows, hidden): the state before, and then after the step
+  float* h;          // (rows, state_stride): the state before, and then after the step
   float* c;          // lstm: the same
-  float* candidate;  // gru: (rows, hidden) of scratch
-  float* scratch;    // gemm_scratch floats
+  float* candidate;  // gru: the same of scratch
 };
 
 void take_step(const recurrent_options& options, const recurrent_weights& weights,

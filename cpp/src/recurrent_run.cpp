@@ -1,7 +1,5 @@
 #include "recurrent_run.hpp"
 
-#include <algorithm>
-
 namespace qkv {
 
 namespace {
@@ -13,11 +11,16 @@ class sequence_run {
         scratch_(scratch),
         input_dim_(task.inputs.x.shape[2]),
         hidden_(task.outputs.h.shape[2]),
+        stride_(state_stride(hidden_)),
         columns_(gates_of(task.options.cell) * hidden_) {
     // The longest first: those that still have steps to take are then the first rows.
-    for (extent r = 0; r < task.count; ++r) order_[r] = task.begin + r;
-    std::stable_sort(order_.begin(), order_.begin() + task.count,
-                     [&](extent a, extent b) { return length_of(a) > length_of(b); });
+    for (extent count = 0; count < task.count; ++count) {
+      const extent sequence = task.begin + count;
+      extent r = count;
+      for (; r > 0 && length_of(order_[r - 1]) < length_of(sequence); --r)
+        order_[r] = order_[r - 1];
+      order_[r] = sequence;
+    }
   }
 
   void run() const {
@@ -59,8 +62,8 @@ class sequence_run {
            : std::fill_n(state, hidden_, 0.0f);
     };
     for (extent r = 0; r < task_.count; ++r) {
-      start(task_.inputs.h0, r, scratch_.h + r * hidden_);
-      if (task_.outputs.c) start(task_.inputs.c0, r, scratch_.c + r * hidden_);
+      start(task_.inputs.h0, r, scratch_.h + r * stride_);
+      if (task_.outputs.c) start(task_.inputs.c0, r, scratch_.c + r * stride_);
     }
   }
 
@@ -76,18 +79,17 @@ class sequence_run {
       }
     }
     kernels::multiply_add({scratch_.x, rows, input_dim_}, task_.weights.wx,
-                          {scratch_.gates, columns_}, scratch_.product);
+                          {scratch_.gates, columns_});
   }
 
   void take_steps(extent step, extent end) const {
     float* gates = scratch_.gates;
     for (; step < end; ++step) {
       const extent rows = active(step);
-      take_step(
-          task_.options, task_.weights,
-          {gates, rows, hidden_, scratch_.h, scratch_.c, scratch_.candidate, scratch_.product});
+      take_step(task_.options, task_.weights,
+                {gates, rows, hidden_, scratch_.h, scratch_.c, scratch_.candidate});
       for (extent r = 0; r < rows; ++r) {
-        std::copy_n(scratch_.h + r * hidden_, hidden_, output(order_[r], time_of(order_[r], step)));
+        std::copy_n(scratch_.h + r * stride_, hidden_, output(order_[r], time_of(order_[r], step)));
       }
       gates += rows * columns_;
     }
@@ -96,9 +98,9 @@ class sequence_run {
   void finish() const {
     for (extent r = 0; r < task_.count; ++r) {
       const extent sequence = order_[r];
-      std::copy_n(scratch_.h + r * hidden_, hidden_, task_.outputs.h.at(task_.direction, sequence));
+      std::copy_n(scratch_.h + r * stride_, hidden_, task_.outputs.h.at(task_.direction, sequence));
       if (task_.outputs.c) {
-        std::copy_n(scratch_.c + r * hidden_, hidden_,
+        std::copy_n(scratch_.c + r * stride_, hidden_,
                     task_.outputs.c.at(task_.direction, sequence));
       }
       for (extent t = length_of(sequence); t < task_.inputs.x.shape[1]; ++t) {
@@ -109,7 +111,7 @@ class sequence_run {
 
   const recurrent_task& task_;
   const recurrent_scratch& scratch_;
-  extent input_dim_, hidden_, columns_;
+  extent input_dim_, hidden_, stride_, columns_;
   std::array<extent, sequence_group> order_;
 };
 

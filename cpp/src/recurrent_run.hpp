@@ -12,14 +12,13 @@ inline constexpr extent sequence_group = 8;
 // fast, and few enough for their gates to stay in the cache.
 inline constexpr extent projected_rows = kernels::row_block;
 
-// A worker's scratch.
+// A worker's scratch, each piece with `lanes` more floats behind it.
 struct recurrent_scratch {
   float* x;          // (projected_rows, input_dim)
   float* gates;      // (projected_rows, gates * hidden)
-  float* h;          // (sequence_group, hidden)
+  float* h;          // (sequence_group, state_stride)
   float* c;          // the same: lstm
   float* candidate;  // the same: gru
-  float* product;    // kernels::gemm_scratch
 };
 
 struct recurrent_task {

@@ -16,7 +16,31 @@ export { load, type LoadOptions, version } from './load.js';
 export type { MultiHeadAttention, MultiHeadForwardOptions, MultiHeadOptions, MultiHeadParameters } from './multi-head.js';
 export type { ParameterSource } from './multi-head-import.js';
 export { alibiSlopes, sinusoidal } from './positional.js';
-export type { RnnOptions, RnnParameters, RnnResult } from './recurrent.js';
+export type {
+  BothDirections,
+  GruOptions,
+  GruStepOptions,
+  LstmOptions,
+  LstmParameters,
+  LstmResult,
+  LstmState,
+  LstmStepOptions,
+  RecurrentOptions,
+  RecurrentParameters,
+  RecurrentResult,
+  RecurrentState,
+  RnnOptions,
+  RnnStepOptions,
+} from './recurrent.js';
+export {
+  gruParameters,
+  type ImportedLstm,
+  type ImportedRecurrent,
+  lstmParameters,
+  type NamedTensors,
+  type RecurrentSource,
+  rnnParameters,
+} from './recurrent-import.js';
 export type { ResidentTensor } from './resident.js';
 export type { RotaryOptions } from './rotary.js';
 export {

@@ -26,9 +26,10 @@ type RowsFields = 'operation' | 'x' | 'out' | 'rows' | 'columns' | 'gamma' | 'be
 type RotaryTablesFields = 'base' | 'positions' | 'cosines' | 'sines' | 'rows' | 'pairs';
 type RotaryFields =
   | 'batch' | 'heads' | 'length' | 'dim' | 'cosines' | 'sines' | 'rows' | 'pairs' | 'tableRows' | 'neighbours';
-type RnnFields =
-  | 'x' | 'wx' | 'wh' | 'bx' | 'bh' | 'h0' | 'outputs' | 'h' | 'workspace' | 'workspaceBytes'
-  | 'batch' | 'length' | 'inputDim' | 'hidden';
+type WeightFields = 'wx' | 'wh' | 'bx' | 'bh' | 'peephole';
+type RecurrentFields =
+  | 'cell' | 'direction' | 'onnxOrder' | 'resetBefore' | 'relu' | 'batch' | 'length' | 'inputDim' | 'hidden' | 'lengths'
+  | 'x' | 'h0' | 'c0' | 'outputs' | 'h' | 'c' | WeightFields | `${WeightFields}2` | 'workspace' | 'workspaceBytes';
 
 /** The operations that take a call struct, and its fields. */
 export interface Calls {
@@ -37,7 +38,7 @@ export interface Calls {
   rows: CallFields<RowsFields>;
   rotaryTables: CallFields<RotaryTablesFields>;
   rotary: CallFields<RotaryFields, 'x' | 'out'>;
-  rnn: CallFields<RnnFields>;
+  recurrent: CallFields<RecurrentFields>;
 }
 
 type Operations = Record<keyof Calls, (call: Address) => number> &
@@ -54,7 +55,8 @@ export interface RawModule extends Operations {
   /** `rows` is batch * heads * queries where weights are wanted, else 0. */
   attentionWorkspaceBytes(headDim: number, valueDim: number, rows: number): number;
   linearWorkspaceBytes(inDim: number, outDim: number): number;
-  rnnWorkspaceBytes(inputDim: number, hidden: number): number;
+  /** `cell` and `direction` as in the call, `rows` is batch * length. */
+  recurrentWorkspaceBytes(cell: number, direction: number, rows: number, inputDim: number, hidden: number): number;
   /** Threaded builds only. */
   PThread?: { terminateAllThreads(): void };
 }

@@ -1,7 +1,6 @@
 import type { IndicesLike } from './arguments.js';
 import type { AttentionResult } from './attention.js';
 import type { Engine } from './engine.js';
-import type { RnnParameters } from './recurrent.js';
 import type { ResidentTensor } from './resident.js';
 import type { ScoreOptions } from './score-options.js';
 import type { NestedBooleans, NestedNumbers, NumericArray } from './tensor.js';
@@ -83,7 +82,7 @@ export type WithCallOptions<Args extends readonly unknown[]> = Required<Args> ex
     : Args;
 
 /** Last arguments that are not options. */
-type Operand = Sent<IndicesLike | RnnParameters | undefined | number>;
+type Operand = Sent<IndicesLike | undefined | number>;
 
 /** A tensor in the memory of an engine in a worker. It goes into the calls of that engine as a tensor does. */
 export type RemoteTensor = Remote<ResidentTensor<Float32Array | Uint8Array>>;

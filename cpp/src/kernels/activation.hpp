@@ -6,18 +6,10 @@
 
 namespace qkv::kernels {
 
-inline void tanh_row(const float* row, extent count, float* out) {
-  map_row(row, count, out, [](simd::batch x) { return simd::tanh(x); });
-}
-
 // Far to the left the functions below are 0, but -Infinity times that 0 would be NaN; where they
 // end is far enough. NaN stays NaN.
 inline simd::batch not_below(simd::batch x, float least) {
   return simd::max(x, simd::broadcast(least));
-}
-
-inline void relu_row(const float* row, extent count, float* out) {
-  map_row(row, count, out, [](simd::batch x) { return not_below(x, 0.0f); });
 }
 
 // x times the share of the normal distribution that lies below x.

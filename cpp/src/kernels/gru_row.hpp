@@ -1,12 +1,12 @@
-// The gates of one gated recurrent unit.
+// The gates of one gated recurrent unit; see rnn_row.hpp.
 #pragma once
 
-#include "kernels/row.hpp"
 #include "kernels/vmath.hpp"
+#include "qkv/view.hpp"
 
 namespace qkv::kernels {
 
-// What goes into the gates of a row, `hidden` numbers each.
+// What goes into the gates of a row.
 struct gru_gates {
   const float *reset, *update, *candidate;
 };
@@ -14,9 +14,7 @@ struct gru_gates {
 // reset_state = sigmoid(r) h: what the candidate's weights see where the reset comes before them.
 inline void gru_reset_row(const float* reset, extent hidden, const float* h, float* reset_state) {
   for (extent j = 0; j < hidden; j += simd::lanes) {
-    const extent left = hidden - j;
-    store_row(reset_state + j, left,
-              simd::sigmoid(load_row(reset + j, left, 0.0f)) * load_row(h + j, left, 0.0f));
+    simd::store(reset_state + j, simd::sigmoid(simd::load(reset + j)) * simd::load(h + j));
   }
 }
 
@@ -24,15 +22,14 @@ inline void gru_reset_row(const float* reset, extent hidden, const float* h, flo
 // comes after the product, which is then `recurrent`, plus sigmoid(r) recurrent.
 inline void gru_row(const gru_gates& gates, const float* recurrent, extent hidden, float* h) {
   for (extent j = 0; j < hidden; j += simd::lanes) {
-    const extent left = hidden - j;
-    simd::batch sum = load_row(gates.candidate + j, left, 0.0f);
+    simd::batch sum = simd::load(gates.candidate + j);
     if (recurrent != nullptr) {
-      const simd::batch reset = simd::sigmoid(load_row(gates.reset + j, left, 0.0f));
-      sum = simd::madd(reset, load_row(recurrent + j, left, 0.0f), sum);
+      const simd::batch reset = simd::sigmoid(simd::load(gates.reset + j));
+      sum = simd::madd(reset, simd::load(recurrent + j), sum);
     }
-    const simd::batch update = simd::sigmoid(load_row(gates.update + j, left, 0.0f));
+    const simd::batch update = simd::sigmoid(simd::load(gates.update + j));
     const simd::batch fresh = (simd::broadcast(1.0f) - update) * simd::tanh(sum);
-    store_row(h + j, left, simd::madd(update, load_row(h + j, left, 0.0f), fresh));
+    simd::store(h + j, simd::madd(update, simd::load(h + j), fresh));
   }
 }
 

@@ -49,7 +49,7 @@ void pack_columns(const float* from, extent row_stride, extent depth, extent col
       if (used == Width) {
         for (int v = 0; v < Width; v += simd::lanes) simd::store(to + v, simd::load(source + v));
       } else {
-        for (extent j = 0; j < Width; ++j) to[j] = j < used ? source[j] : 0.0f;
+        std::fill(std::copy_n(source, used, to), to + Width, 0.0f);
       }
     }
   }

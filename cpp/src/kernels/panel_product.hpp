@@ -1,6 +1,6 @@
 // c (rows, columns) += a (rows, depth) . b for the few rows of a recurrent step. Such a product has
 // to read all of b for little arithmetic, so it goes at the speed of the memory that b lies in:
-// each weight is read once, in streams, for one row or two at a time.
+// each weight is read once, in streams, for one row or two at a time, and a is read where it lies.
 #pragma once
 
 #include "kernels/gemm.hpp"
@@ -8,10 +8,8 @@
 namespace qkv::kernels {
 
 // One row by 8 vectors and two by 4 both keep 8 sums in registers, enough to hide a multiply-add.
-inline constexpr int wide_vectors = 8;
-inline constexpr int wide_panel = wide_vectors * simd::lanes;
-inline constexpr int row_pair = 2;
-inline constexpr int pair_vectors = wide_vectors / row_pair;
+inline constexpr int panel_sums = 8;
+inline constexpr int wide_panel = panel_sums * simd::lanes;
 
 // Columns in panels of `wide_panel`; `panel_stride` apart, with rows `row_stride` apart.
 struct panel_matrix {
@@ -20,10 +18,6 @@ struct panel_matrix {
   extent columns;
   extent panel_stride;
   extent row_stride;
-
-  const float* at(extent row, extent column) const {
-    return data + column / wide_panel * panel_stride + row * row_stride + column % wide_panel;
-  }
 
   // What pack_columns<wide_panel>() made.
   static panel_matrix packed(const float* panels, extent depth, extent columns) {
@@ -37,64 +31,57 @@ struct panel_matrix {
   }
 };
 
-// Rows of the left matrix side by side, depth by depth.
-struct left_panel {
-  const float* data;
-  extent stride;
-};
-
-// Columns of b from `column` on, as many as the kernel has; the matrix may end before.
-template <int Rows, int Vectors>
-void add_columns(extent depth, left_panel a, const panel_matrix& b, extent row, extent column,
-                 result_matrix c) {
-  constexpr extent width = Vectors * simd::lanes;
-  const auto kernel = gemm_kernel<Rows, Vectors>;
-  const float* from = b.at(row, column);
-  if (column + width <= b.columns) {
-    kernel(depth, a.data, a.stride, from, b.row_stride, c.data + column, c.row_stride, write::add);
-    return;
-  }
-  float edge[Rows * width];
-  kernel(depth, a.data, a.stride, from, b.row_stride, edge, width, write::store);
-  for (extent r = 0; r < Rows; ++r) {
-    for (extent j = column; j < b.columns; ++j) {
-      c.data[r * c.row_stride + j] += edge[r * width + j - column];
+// c += a . b for Rows rows and as many columns as there are sums. Each sum is gemm_kernel's.
+template <int Rows>
+[[gnu::noinline]] void panel_kernel(extent depth, left_matrix a, const float* b, extent b_stride,
+                                    result_matrix c) {
+  constexpr int vectors = panel_sums / Rows;
+  tile<Rows, vectors> sum;
+  for (auto& row : sum) row.fill(simd::zero());
+  for (extent k = 0; k < depth; ++k, b += b_stride) {
+    std::array<simd::batch, vectors> column;
+    for (int v = 0; v < vectors; ++v) column[v] = simd::load(b + v * simd::lanes);
+    for (int r = 0; r < Rows; ++r) {
+      const simd::batch row = simd::broadcast(a.data[r * a.row_stride + k]);
+      for (int v = 0; v < vectors; ++v) sum[r][v] = simd::madd(row, column[v], sum[r][v]);
     }
   }
+  for (int r = 0; r < Rows; ++r) write_row(sum[r], c.data + r * c.row_stride, write::add);
 }
 
-// Rows [row, row + depth) of b, by the rows of a in pairs as pack_rows() made them, or by one row
-// as it lies.
-inline void add_depth_block(extent depth, left_panel a, extent rows, const panel_matrix& b,
-                            extent row, result_matrix c) {
-  for (extent panel = 0; panel < b.columns; panel += wide_panel) {
-    const extent end = std::min(panel + wide_panel, b.columns);
-    result_matrix to = c;
-    left_panel pair = a;
-    for (extent r = 0; r < rows; r += row_pair) {
-      if (r + row_pair > rows) {
-        add_columns<1, wide_vectors>(depth, pair, b, row, panel, to);
-        break;
-      }
-      for (extent j = panel; j < end; j += pair_vectors * simd::lanes) {
-        add_columns<row_pair, pair_vectors>(depth, pair, b, row, j, to);
-      }
-      pair.data += row_pair * depth;
-      to.data += row_pair * to.row_stride;
-    }
-  }
+// A whole panel for at most two rows.
+inline void add_panel(extent depth, left_matrix a, const float* b, extent b_stride,
+                      result_matrix c) {
+  constexpr extent half = wide_panel / 2;
+  if (a.rows == 1) return panel_kernel<1>(depth, a, b, b_stride, c);
+  panel_kernel<2>(depth, a, b, b_stride, c);
+  panel_kernel<2>(depth, a, b + half, b_stride, {c.data + half, c.row_stride});
 }
 
 // Sums are cut at depth_block and each part is one chain of multiply-adds, whatever the number of
-// rows, which is at most row_block. `scratch` holds gemm_scratch floats.
-inline void multiply_add(left_matrix a, const panel_matrix& b, result_matrix c, float* scratch) {
+// rows.
+inline void multiply_add(left_matrix a, const panel_matrix& b, result_matrix c) {
   for (extent k = 0; k < b.depth; k += depth_block) {
-    const extent block = std::min(depth_block, b.depth - k);
-    if (a.rows == 1) {
-      add_depth_block(block, {a.data + k, 1}, 1, b, k, c);
-    } else {
-      pack_rows<row_pair>(a.data + k, a.row_stride, a.rows, block, scratch);
-      add_depth_block(block, {scratch, row_pair}, a.rows, b, k, c);
+    const extent depth = std::min(depth_block, b.depth - k);
+    const float* panel = b.data + k * b.row_stride;
+    for (extent j = 0; j < b.columns; j += wide_panel, panel += b.panel_stride) {
+      for (extent r = 0; r < a.rows; r += 2) {
+        const left_matrix rows{a.data + r * a.row_stride + k, std::min<extent>(2, a.rows - r),
+                               a.row_stride};
+        float* to = c.data + r * c.row_stride + j;
+        if (j + wide_panel <= b.columns) {
+          add_panel(depth, rows, panel, b.row_stride, {to, c.row_stride});
+          continue;
+        }
+        // The panel is wider than what is left of c.
+        float edge[2 * wide_panel] = {};
+        add_panel(depth, rows, panel, b.row_stride, {edge, wide_panel});
+        for (extent i = 0; i < rows.rows; ++i) {
+          for (extent left = 0; left < b.columns - j; ++left) {
+            to[i * c.row_stride + left] += edge[i * wide_panel + left];
+          }
+        }
+      }
     }
   }
 }
