@@ -13,8 +13,6 @@ import { runCase } from './support/conformance/operators.js';
 import { type Case, entriesOf, type Entry, loadCase, SUITES } from './support/conformance/suite.js';
 import { loadVariant, variant } from './support/engine.js';
 
-const RECURRENT = ['LSTM', 'GRU', 'RNN'];
-
 let engine: Engine;
 before(async () => { engine = await loadVariant(); });
 after(() => engine.dispose());
@@ -28,26 +26,23 @@ function byFamily(entries: readonly Entry[], passed: ReadonlyMap<string, unknown
     .join(', ');
 }
 
-function report(suite: string, entries: readonly Entry[], skipped: readonly Entry[], passed: ReadonlyMap<string, Comparison>): void {
+function report(suite: string, entries: readonly Entry[], passed: ReadonlyMap<string, Comparison>): void {
   console.log(`${passed.size} of ${entries.length} cases of ${suite} passed on ${variant} (${byFamily(entries, passed)})`);
   const [name, worst] = [...passed].reduce((a, b) => (b[1].share > a[1].share ? b : a), ['no case', { share: 0, unchecked: [] }]);
   console.log(`  the largest share of an allowance used: ${(100 * worst.share).toFixed(1)}%, by ${name}`);
   const unchecked = [...passed.values()].flatMap((comparison) => comparison.unchecked);
   if (unchecked.length > 0) console.log(`  ${unchecked.length} outputs were left unchecked: ${[...new Set(unchecked)].join('; ')}`);
-  if (skipped.length > 0) console.log(`  ${skipped.length} recurrent cases are not in this count: they were skipped`);
 }
 
 for (const suite of SUITES) {
   describe(`conformance, ${suite}, ${variant}`, () => {
-    const all = entriesOf(suite);
-    if (!all) {
+    const entries = entriesOf(suite);
+    if (!entries) {
       test(`the cases of ${suite}`, {
         skip: `the published cases of ${suite} are not here: set QKV_CONFORMANCE to a folder with onnx/ and ort/ in it, or put it at ../shared/conformance.`,
       });
       return;
     }
-    const recurrent = all.filter(({ op }) => RECURRENT.includes(op));
-    const entries = all.filter((entry) => !recurrent.includes(entry));
     const passed = new Map<string, Comparison>();
     for (const { name } of entries) {
       test(name, () => {
@@ -55,11 +50,10 @@ for (const suite of SUITES) {
         passed.set(name, compareCase(one, expected, runCase(engine, one, inputs)));
       });
     }
-    for (const { name } of recurrent) test(name, { skip: 'recurrent layers are not run by this file' });
 
     test(`every case of ${suite} that is there passed`, () => {
-      report(suite, entries, recurrent, passed);
-      assert.ok(all.length > 0, `the index of ${suite} names no case`);
+      report(suite, entries, passed);
+      assert.ok(entries.length > 0, `the index of ${suite} names no case`);
       assert.deepEqual(entries.filter(({ name }) => !passed.has(name)).map(({ name }) => name), [], 'these cases failed, each with a message above');
     });
   });

@@ -1,7 +1,7 @@
 // Calls that must compile and calls that must not; tsc is the test, on the declarations of the package.
 import { test } from 'node:test';
 
-import { type Engine, load, type QkvError, type ResidentTensor, sinusoidal, tensor, type Tensor } from 'qkv';
+import { type Engine, load, lstmParameters, type QkvError, type ResidentTensor, sinusoidal, tensor, type Tensor } from 'qkv';
 
 async function mustCompile(): Promise<void> {
   const engine: Engine = await load({ variant: 'simd', threads: 2, deterministic: true, maxMemory: 2 ** 24, wasm: new Uint8Array(4) });
@@ -17,7 +17,10 @@ async function mustCompile(): Promise<void> {
   new Blob([output.data]);
   engine.explain(x, { wq: x, wk: x, wv: x, causal: 'top-left' });
   const { h } = engine.rnn(sinusoidal(3, 2), { wx: x, wh: x, bx: [0, 0] });
-  engine.rnnStep([1, 2], { h }, { wx: x, wh: x });
+  engine.rnnStep([1, 2], { h }, { wx: x, wh: x }, { activation: 'relu' });
+  const { c } = engine.lstm(x, lstmParameters({ W: x, R: x }, { from: 'onnx' }), { direction: 'both', lengths: [1] });
+  engine.lstmStep([1, 2], { h, c }, { wx: x, wh: x, peephole: x });
+  engine.gru(x, { wx: x, wh: x }, { resetAfter: false, gateOrder: 'zrn' });
   engine.rotary(engine.layerNorm(x, { gamma: [1, 1] }), { pairing: 'halves', positions: new Int32Array(2) });
   engine.embedding(x, new BigInt64Array(1));
   const [resident, flags]: [ResidentTensor, ResidentTensor<Uint8Array>] = [engine.resident(x), engine.resident(mask)];

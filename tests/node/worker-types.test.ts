@@ -20,6 +20,9 @@ async function mustCompile(x: Tensor, call: CallOptions): Promise<void> {
   await engine.linear(x, x, undefined, call);
   await engine.embedding(x, [0], call);
   await engine.rnnStep(x, { h: x }, { wx: x, wh: x }, call);
+  const { h, c } = await engine.lstm(x, { wx: x, wh: x, peephole: x }, { gateOrder: 'iofg', signal });
+  await engine.lstmStep(x, { h, c }, { wx: x, wh: x }, call);
+  await engine.gru(x, { forward: { wx: x, wh: x }, reverse: { wx: x, wh: x } }, { direction: 'both', resetAfter: false, signal });
   const cache: Remote<KvCache> = await engine.kvCache({ numKvHeads: 1, headDim: 1, capacity: 3, signal });
   await cache.append(x, x, { transfer: true });
   (await cache.attend(x, { logSumExp: true })).logSumExp.at(await cache.length);

@@ -16,6 +16,8 @@ const x = numbers(1, 5, 6);
 const [wq, wk, wv] = [numbers(2, 6, 4), numbers(3, 6, 4), numbers(4, 6, 4)] as const;
 const [query, key, value] = [numbers(5, 2, 3, 8), numbers(6, 2, 7, 8), numbers(7, 2, 7, 5)] as const;
 const rnn = { wx: wq, wh: numbers(8, 4, 4) };
+const lstm = { wx: numbers(12, 6, 8), wh: numbers(13, 2, 8), peephole: numbers(14, 6) };
+const gru = { wx: numbers(15, 6, 3), wh: numbers(16, 1, 3), bh: [1, 2, 3] };
 
 /** Without a worker each `await` is one of a value. */
 const calls: Record<string, (engine: RemoteEngine) => Promise<unknown>> = {
@@ -44,7 +46,11 @@ const calls: Record<string, (engine: RemoteEngine) => Promise<unknown>> = {
   embedding: (engine) => engine.embedding(x, new BigInt64Array([4n, 0n])),
   rotary: (engine) => engine.rotary(x, { pairing: 'halves', positions: new Int16Array([3, 1, 4, 1, 5]) }),
   rnn: (engine) => engine.rnn(x, rnn, { h0: [1, 0, 0, 1] }),
-  rnnStep: (engine) => engine.rnnStep([1, 2, 3, 4, 5, 6], { h: [0, 1, 0, 1] }, rnn),
+  rnnStep: (engine) => engine.rnnStep([1, 2, 3, 4, 5, 6], { h: [0, 1, 0, 1] }, rnn, { activation: 'relu' }),
+  lstm: (engine) => engine.lstm(x, { forward: lstm, reverse: lstm }, { direction: 'both', lengths: [4], gateOrder: 'iofg' }),
+  lstmStep: (engine) => engine.lstmStep([1, 2, 3, 4, 5, 6], { h: [1, 0], c: [0, 1] }, lstm),
+  gru: (engine) => engine.gru(x, gru, { direction: 'reverse', h0: [1], resetAfter: false }),
+  gruStep: (engine) => engine.gruStep([1, 2, 3, 4, 5, 6], { h: [1] }, gru),
   'a layer': async (engine) => {
     const layer = await engine.multiHeadAttention({ embedDim: 6, numHeads: 2, bias: false, seed: 7 });
     await layer.load({ ...(await layer.parameters), wq: numbers(9, 6, 6) });

@@ -198,16 +198,16 @@ interface Run {
 
 function run(memory: EngineMemory, { operation, cell, x, parameters, options, stateName, initial, isStep }: Run): LstmResult {
   const kind = KINDS[cell];
-  const direction = oneOf(options.direction ?? 'forward', 'direction', DIRECTIONS);
-  const both = direction === 'both';
+  const [ownOrder, onnxOrder] = kind.gateOrders;
+  const { direction = 'forward', gateOrder = ownOrder, activation = 'tanh', resetAfter = true } = options;
+  const both = oneOf(direction, 'direction', DIRECTIONS) === 'both';
+  const isOnnxOrder = gateOrder !== undefined && oneOf(gateOrder, 'gateOrder', kind.gateOrders) === onnxOrder;
+  const relu = oneOf(activation, 'activation', ['tanh', 'relu']) === 'relu';
+  const resetBefore = !flag(resetAfter, 'resetAfter');
   const sizes = x.shape.slice(0, -1);
   const length = isStep ? 1 : sizes.pop()!;
   const [batch = 1] = sizes;
   const inputDim = x.shape.at(-1)!;
-  const [ownOrder, onnxOrder] = kind.gateOrders;
-  const isOnnxOrder = ownOrder !== undefined && oneOf(options.gateOrder ?? ownOrder, 'gateOrder', kind.gateOrders) === onnxOrder;
-  const relu = oneOf(options.activation ?? 'tanh', 'activation', ['tanh', 'relu']) === 'relu';
-  const resetBefore = !flag(options.resetAfter ?? true, 'resetAfter');
   const lengths = options.lengths === undefined ? undefined : wholeNumbers(options.lengths, 'lengths', 0, length, 'one a batch', batch);
   const [first, second] = allWeights(operation, kind, parameters, inputDim, both);
   const { hidden } = first!;

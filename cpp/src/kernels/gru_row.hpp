@@ -12,7 +12,8 @@ struct gru_gates {
 };
 
 // reset_state = sigmoid(r) h: what the candidate's weights see where the reset comes before them.
-inline void gru_reset_row(const float* reset, extent hidden, const float* h, float* reset_state) {
+[[gnu::noinline]] inline void gru_reset_row(const float* reset, extent hidden, const float* h,
+                                            float* reset_state) {
   for (extent j = 0; j < hidden; j += simd::lanes) {
     simd::store(reset_state + j, simd::sigmoid(simd::load(reset + j)) * simd::load(h + j));
   }
@@ -20,7 +21,8 @@ inline void gru_reset_row(const float* reset, extent hidden, const float* h, flo
 
 // h = (1 - z) tanh(n) + z h with z = sigmoid(update). n is the candidate's row, and where the reset
 // comes after the product, which is then `recurrent`, plus sigmoid(r) recurrent.
-inline void gru_row(const gru_gates& gates, const float* recurrent, extent hidden, float* h) {
+[[gnu::noinline]] inline void gru_row(const gru_gates& gates, const float* recurrent, extent hidden,
+                                      float* h) {
   for (extent j = 0; j < hidden; j += simd::lanes) {
     simd::batch sum = simd::load(gates.candidate + j);
     if (recurrent != nullptr) {

@@ -13,7 +13,7 @@ struct lstm_gates {
 };
 
 // c = sigmoid(f + pf c) c + sigmoid(i + pi c) tanh(g), h = sigmoid(o + po c) tanh(c).
-inline void lstm_row(const lstm_gates& gates, extent hidden, float* c, float* h) {
+[[gnu::noinline]] inline void lstm_row(const lstm_gates& gates, extent hidden, float* c, float* h) {
   for (extent j = 0; j < hidden; j += simd::lanes) {
     simd::batch input = simd::load(gates.input + j);
     simd::batch forget = simd::load(gates.forget + j);

@@ -58,6 +58,20 @@ inline void add_panel(extent depth, left_matrix a, const float* b, extent b_stri
   panel_kernel<2>(depth, a, b + half, b_stride, {c.data + half, c.row_stride});
 }
 
+// Where the panel is wider than what is left of c, by way of memory of its own.
+inline void add_part(extent depth, left_matrix a, const float* b, extent b_stride, result_matrix c,
+                     extent columns) {
+  float edge[2 * wide_panel];
+  const bool whole = columns >= wide_panel;
+  for (extent r = 0; !whole && r < a.rows; ++r) {
+    std::copy_n(c.data + r * c.row_stride, columns, edge + r * wide_panel);
+  }
+  add_panel(depth, a, b, b_stride, whole ? c : result_matrix{edge, wide_panel});
+  for (extent r = 0; !whole && r < a.rows; ++r) {
+    std::copy_n(edge + r * wide_panel, columns, c.data + r * c.row_stride);
+  }
+}
+
 // Sums are cut at depth_block and each part is one chain of multiply-adds, whatever the number of
 // rows.
 inline void multiply_add(left_matrix a, const panel_matrix& b, result_matrix c) {
@@ -66,21 +80,9 @@ inline void multiply_add(left_matrix a, const panel_matrix& b, result_matrix c) 
     const float* panel = b.data + k * b.row_stride;
     for (extent j = 0; j < b.columns; j += wide_panel, panel += b.panel_stride) {
       for (extent r = 0; r < a.rows; r += 2) {
-        const left_matrix rows{a.data + r * a.row_stride + k, std::min<extent>(2, a.rows - r),
-                               a.row_stride};
-        float* to = c.data + r * c.row_stride + j;
-        if (j + wide_panel <= b.columns) {
-          add_panel(depth, rows, panel, b.row_stride, {to, c.row_stride});
-          continue;
-        }
-        // The panel is wider than what is left of c.
-        float edge[2 * wide_panel] = {};
-        add_panel(depth, rows, panel, b.row_stride, {edge, wide_panel});
-        for (extent i = 0; i < rows.rows; ++i) {
-          for (extent left = 0; left < b.columns - j; ++left) {
-            to[i * c.row_stride + left] += edge[i * wide_panel + left];
-          }
-        }
+        const extent rows = std::min<extent>(2, a.rows - r);
+        add_part(depth, {a.data + r * a.row_stride + k, rows, a.row_stride}, panel, b.row_stride,
+                 {c.data + r * c.row_stride + j, c.row_stride}, b.columns - j);
       }
     }
   }

@@ -8,7 +8,7 @@
 namespace qkv::kernels {
 
 // h = tanh(sum), or max(0, sum).
-inline void rnn_row(const float* sum, bool relu, extent hidden, float* h) {
+[[gnu::noinline]] inline void rnn_row(const float* sum, bool relu, extent hidden, float* h) {
   for (extent j = 0; j < hidden; j += simd::lanes) {
     const simd::batch x = simd::load(sum + j);
     simd::store(h + j, relu ? simd::max(x, simd::zero()) : simd::tanh(x));

@@ -34,7 +34,7 @@ export function everyCall(choices: Choices): EveryCall[] {
   const rows = heads * groups;
   const embedDim = rows * dim;
   const pairs = Math.floor(dim / 2);
-  const recurrent = { wx: [dim, hidden], wh: [hidden, hidden], bx: [hidden], bh: [hidden] };
+  const weights = (gates: number) => ({ wx: [dim, gates * hidden], wh: [hidden, gates * hidden], bx: [gates * hidden], bh: [gates * hidden] });
   return [
     one('attention', {
       query: [batch, rows, length, dim], key: [batch, heads, keys, dim], value: [batch, heads, keys, valueDim],
@@ -75,7 +75,12 @@ export function everyCall(choices: Choices): EveryCall[] {
     one('silu', { x: [dim] }, (engine, { x }) => engine.silu(x)),
     one('embedding', { table: [keys, dim] }, (engine, { table }) => engine.embedding(table, [0, keys - 1, 0])),
     one('rotary', { x: [batch, length, dim], cos: [length, pairs], sin: [length, pairs] }, (engine, { x, cos, sin }) => engine.rotary(x, { pairing: 'halves', cos, sin })),
-    one('rnn', { x: [batch, length, dim], ...recurrent, h0: [batch, hidden] }, (engine, { x, h0, ...parameters }) => engine.rnn(x, parameters, { h0 })),
-    one('rnnStep', { x: [dim], ...recurrent, h: [hidden] }, (engine, { x, h, ...parameters }) => engine.rnnStep(x, { h }, parameters)),
+    one('rnn', { x: [batch, length, dim], ...weights(1), h0: [batch, hidden] }, (engine, { x, h0, ...parameters }) => engine.rnn(x, parameters, { h0 })),
+    one('rnnStep', { x: [dim], ...weights(1), h: [hidden] }, (engine, { x, h, ...parameters }) => engine.rnnStep(x, { h }, parameters)),
+    one('lstm', { x: [batch, length, dim], ...weights(4), peephole: [3 * hidden], h0: [2, batch, hidden], c0: [2, batch, hidden] },
+      (engine, { x, h0, c0, ...parameters }) => engine.lstm(x, { forward: parameters, reverse: parameters }, { direction: 'both', h0, c0 })),
+    one('lstmStep', { x: [batch, dim], ...weights(4), h: [batch, hidden], c: [batch, hidden] }, (engine, { x, h, c, ...parameters }) => engine.lstmStep(x, { h, c }, parameters)),
+    one('gru', { x: [length, dim], ...weights(3), h0: [hidden] }, (engine, { x, h0, ...parameters }) => engine.gru(x, parameters, { h0, direction: 'reverse' })),
+    one('gruStep', { x: [dim], ...weights(3), h: [hidden] }, (engine, { x, h, ...parameters }) => engine.gruStep(x, { h }, parameters, { resetAfter: false })),
   ];
 }

@@ -1,29 +1,11 @@
-// The plain loops of the RNN (attention has a file of its own), once in double precision and once
-// rounded to float32 after every operation: the first is the truth, the second is how well a plain
-// float program would do; and seeded numbers and the rule that compares.
+// Plain loops (attention and the recurrent cells have files of their own) run once in double precision and
+// once rounded to float32 after every operation: the first is the truth, the second is how well a plain
+// float program would do. Here are the two, seeded numbers, and the rule that compares.
 export type Rounding = (x: number) => number;
 export const toDouble: Rounding = (x) => x;
 export const toFloat: Rounding = Math.fround;
 
 type Numbers = ArrayLike<number>;
-
-/** x: (length, inputDim) -> (length, hidden) */
-export function rnn(x: Numbers, wx: Numbers, wh: Numbers, bias: Numbers, hidden: number, round: Rounding) {
-  const inputDim = wx.length / hidden;
-  const length = x.length / inputDim;
-  const outputs = new Float64Array(length * hidden);
-  for (let t = 0; t < length; t++) {
-    for (let j = 0; j < hidden; j++) {
-      let sum = bias[j]!;
-      for (let k = 0; k < inputDim; k++) sum = round(sum + round(x[t * inputDim + k]! * wx[k * hidden + j]!));
-      for (let k = 0; t > 0 && k < hidden; k++) {
-        sum = round(sum + round(outputs[(t - 1) * hidden + k]! * wh[k * hidden + j]!));
-      }
-      outputs[t * hidden + j] = round(Math.tanh(sum));
-    }
-  }
-  return outputs;
-}
 
 /** Seeded numbers in [-1, 1), the same on every machine (mulberry32). */
 export function randomSource(seed: number): () => number {

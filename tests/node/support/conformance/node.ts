@@ -4,7 +4,7 @@ import { type Floats, floatsOf, integersOf, type Value } from './values.js';
 
 export interface Attribute {
   readonly type: string;
-  readonly value: number | string;
+  readonly value: number | string | readonly string[];
 }
 
 /**
@@ -98,6 +98,10 @@ export class OperatorNode {
     return value === undefined ? undefined : String(value);
   }
 
+  texts(name: string): readonly string[] | undefined {
+    return this.#attribute(name, 'strings') as readonly string[] | undefined;
+  }
+
   /** Throws where the node says something that nobody has read. */
   expectAllRead(): void {
     for (const name of Object.keys(this.#attributes)) {
@@ -108,7 +112,7 @@ export class OperatorNode {
     });
   }
 
-  #attribute(name: string, ...types: string[]): number | string | undefined {
+  #attribute(name: string, ...types: string[]): Attribute['value'] | undefined {
     this.#read.add(name);
     const attribute = this.#attributes[name];
     if (attribute && !types.includes(attribute.type)) {

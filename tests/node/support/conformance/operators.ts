@@ -6,6 +6,7 @@ import { graphRoutes } from './graph.js';
 import { groupQueryAttention } from './group-query-attention.js';
 import { multiHeadAttention } from './multi-head-attention.js';
 import { OperatorNode, type Route } from './node.js';
+import { recurrent } from './recurrent.js';
 import { rotaryEmbedding } from './rotary.js';
 import { gelu, layerNormalization, rmsNormalization, softmax, swish } from './rows.js';
 import type { Case } from './suite.js';
@@ -13,9 +14,12 @@ import type { Value } from './values.js';
 
 const OPERATORS: Readonly<Record<string, (engine: Engine, node: OperatorNode) => Route[]>> = {
   Attention: attention,
+  GRU: recurrent,
   Gelu: gelu,
+  LSTM: recurrent,
   LayerNormalization: layerNormalization,
   RMSNormalization: rmsNormalization,
+  RNN: recurrent,
   RotaryEmbedding: rotaryEmbedding,
   Softmax: softmax,
   Swish: swish,
