@@ -116,7 +116,7 @@ panel_matrix prepare(const view<const float, 2>& weight, const plan::part& part,
   const float* from = weight.at(0, part.begin);
   const extent stride = weight.strides[0];
   if (packed == nullptr) return panel_matrix::in_place(from, part.depth, part.columns, stride);
-  kernels::pack_columns<wide_panel>(from, stride, part.depth, part.columns, packed);
+  kernels::pack_columns<kernels::half_panel>(from, stride, part.depth, part.columns, packed);
   return panel_matrix::packed(packed, part.depth, part.columns);
 }
 

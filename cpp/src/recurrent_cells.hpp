@@ -27,6 +27,7 @@ struct recurrent_step {
   float* h;          // (rows, state_stride): the state before, and then after the step
   float* c;          // lstm: the same
   float* candidate;  // gru: the same of scratch
+  kernels::panel_order order;
 };
 
 void take_step(const recurrent_options& options, const recurrent_weights& weights,

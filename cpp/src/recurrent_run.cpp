@@ -79,7 +79,7 @@ class sequence_run {
       }
     }
     kernels::multiply_add({scratch_.x, rows, input_dim_}, task_.weights.wx,
-                          {scratch_.gates, columns_});
+                          {scratch_.gates, columns_}, kernels::panel_order::rising);
   }
 
   void take_steps(extent step, extent end) const {
@@ -87,7 +87,8 @@ class sequence_run {
     for (; step < end; ++step) {
       const extent rows = active(step);
       take_step(task_.options, task_.weights,
-                {gates, rows, hidden_, scratch_.h, scratch_.c, scratch_.candidate});
+                {gates, rows, hidden_, scratch_.h, scratch_.c, scratch_.candidate,
+                 step % 2 == 0 ? kernels::panel_order::rising : kernels::panel_order::falling});
       for (extent r = 0; r < rows; ++r) {
         std::copy_n(scratch_.h + r * stride_, hidden_, output(order_[r], time_of(order_[r], step)));
       }

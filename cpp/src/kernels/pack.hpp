@@ -41,7 +41,8 @@ void pack_rows(const float* from, extent row_stride, extent rows, extent depth, 
 
 // (depth, columns), `row_stride` apart -> [panel][depth][Width], filled up with zeros.
 template <int Width = column_panel>
-void pack_columns(const float* from, extent row_stride, extent depth, extent columns, float* to) {
+[[gnu::noinline]] void pack_columns(const float* from, extent row_stride, extent depth,
+                                    extent columns, float* to) {
   for (extent column = 0; column < columns; column += Width) {
     const extent used = std::min<extent>(Width, columns - column);
     for (extent k = 0; k < depth; ++k, to += Width) {
