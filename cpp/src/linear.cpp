@@ -1,7 +1,7 @@
 #include "qkv/linear.hpp"
 
 #include "contiguous.hpp"
-#include "kernels/gemm.hpp"
+#include "kernels/panel_product.hpp"
 
 namespace qkv {
 
@@ -11,6 +11,9 @@ using kernels::column_panel;
 using kernels::padded;
 using kernels::panels;
 using kernels::row_block;
+
+// Up to here packing the weight would take longer than the product.
+constexpr extent few_rows = 16;
 
 // Columns of one task: wide enough that packing the rows again for each group costs little.
 constexpr extent column_group = 32 * column_panel;
@@ -24,10 +27,43 @@ status validate(const view<const float, 2>& x, const view<const float, 2>& weigh
   return contiguous ? status::ok : status::invalid_argument;
 }
 
+// The bias, or 0, which products are added to.
+void start_rows(const float* bias, extent columns, extent rows, kernels::result_matrix to) {
+  for (extent r = 0; r < rows; ++r) {
+    float* row = to.data + r * to.row_stride;
+    bias != nullptr ? std::copy_n(bias, columns, row) : std::fill_n(row, columns, 0.0f);
+  }
+}
+
+// The weight is read where it lies but for the columns that fill no pair of panels: beyond the last
+// one there may be no memory.
+void few_rows_forward(const view<const float, 2>& x, const view<const float, 2>& weight,
+                      const float* bias, const view<float, 2>& out, float* packed,
+                      thread_pool& pool) {
+  const extent rows = x.shape[0], in_dim = x.shape[1], out_dim = weight.shape[1];
+  const kernels::left_matrix left{x.data, rows, x.strides[0]};
+  pool.run(panels(out_dim, column_group), [&](extent group, int) {
+    const extent first = group * column_group, columns = std::min(column_group, out_dim - first);
+    const kernels::result_matrix to{out.at(0, first), out.strides[0]};
+    start_rows(bias == nullptr ? nullptr : bias + first, columns, rows, to);
+    const auto multiply = [&](const kernels::panel_matrix& part, extent column) {
+      kernels::multiply_add(left, part, {to.data + column, to.row_stride},
+                            kernels::panel_order::rising);
+    };
+    const extent whole = columns / kernels::wide_panel * kernels::wide_panel;
+    const extent rest = columns - whole, stride = weight.strides[0];
+    multiply(kernels::panel_matrix::in_place(weight.at(0, first), in_dim, whole, stride), 0);
+    if (rest == 0) return;
+    kernels::pack_columns<kernels::half_panel>(weight.at(0, first + whole), stride, in_dim, rest,
+                                               packed);
+    multiply(kernels::panel_matrix::packed(packed, in_dim, rest), whole);
+  });
+}
+
 }  // namespace
 
 byte_count linear_workspace_bytes(extent in_dim, extent out_dim, int workers) {
-  return workspace::bytes_for(in_dim, padded(out_dim, column_panel)) +
+  return workspace::bytes_for(in_dim, padded(out_dim, kernels::wide_panel)) +
          workspace::bytes_for(kernels::gemm_scratch, workers);
 }
 
@@ -35,9 +71,13 @@ status linear_forward(view<const float, 2> x, view<const float, 2> weight, const
                       view<float, 2> out, workspace memory, thread_pool& pool) {
   if (const status checked = validate(x, weight, out); checked != status::ok) return checked;
   const extent rows = x.shape[0], in_dim = x.shape[1], out_dim = weight.shape[1];
-  float* packed = memory.floats(in_dim, padded(out_dim, column_panel));
+  float* packed = memory.floats(in_dim, padded(out_dim, kernels::wide_panel));
   float* scratch = memory.floats(kernels::gemm_scratch, pool.size());
   if (packed == nullptr || scratch == nullptr) return status::out_of_memory;
+  if (rows <= few_rows) {
+    few_rows_forward(x, weight, bias, out, packed, pool);
+    return status::ok;
+  }
 
   const extent groups = panels(out_dim, column_group);
   pool.run(groups, [&](extent group, int) {
@@ -51,11 +91,7 @@ status linear_forward(view<const float, 2> x, view<const float, 2> weight, const
     const extent row_count = std::min(row_block, rows - row);
     const extent columns = std::min(column_group, out_dim - column);
     const kernels::result_matrix to{out.at(row, column), out.strides[0]};
-    if (bias != nullptr) {
-      for (extent r = 0; r < row_count; ++r) {
-        std::copy_n(bias + column, columns, to.data + r * to.row_stride);
-      }
-    }
+    if (bias != nullptr) start_rows(bias + column, columns, row_count, to);
     kernels::gemm({x.at(row), row_count, x.strides[0]}, packed + column * in_dim, in_dim, columns,
                   to, bias != nullptr ? kernels::write::add : kernels::write::store,
                   scratch + worker * kernels::gemm_scratch);

@@ -60,6 +60,26 @@ TEST_CASE("linear has the same bits for any number of threads") {
   for (int threads : {2, 3, 8}) CHECK_EQ(run(x, weight, {}, 150, 70, 600, threads), expected);
 }
 
+TEST_CASE("a row's bits do not depend on how many others come with it, nor on threads") {
+  number_source numbers(3);
+  for (extent in_dim : {5, 256, 300}) {
+    for (extent out_dim : {7, 32, 100, 600}) {
+      const auto x = numbers.floats(40 * in_dim), weight = numbers.floats(in_dim * out_dim),
+                 bias = numbers.floats(out_dim);
+      for (const auto& added : {std::vector<float>{}, bias}) {
+        const auto all = run(x, weight, added, 40, in_dim, out_dim);
+        for (extent rows : {1, 2, 3, 16, 17}) {
+          const std::vector<float> some(all.begin(), all.begin() + rows * out_dim);
+          CAPTURE(rows);
+          for (int threads : {1, 3}) {
+            CHECK_EQ(run(x, weight, added, rows, in_dim, out_dim, threads), some);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("linear without inputs is the bias") {
   CHECK_EQ(run({}, {}, {1, 2}, 2, 0, 2), std::vector<float>{1, 2, 1, 2});
   CHECK_EQ(run({}, {}, {}, 2, 0, 2), std::vector<float>{0, 0, 0, 0});

@@ -44,44 +44,6 @@ inline void gemm_tile(extent rows, extent columns, extent depth, const float* a,
   kernel(depth, a, a_stride, b, column_panel, c.data, c.row_stride, mode);
 }
 
-// One row times several column panels at once: the few chains of multiply-adds of a single panel
-// would wait for each other. Each chain is the same as gemm_kernel's.
-inline constexpr int panels_at_once = 4;
-
-[[gnu::noinline]] inline void row_kernel(extent depth, const float* a, const float* b,
-                                         extent panel_stride, float* c, write mode) {
-  tile<panels_at_once, panel_vectors> sum;
-  for (auto& panel : sum) panel.fill(simd::zero());
-  for (extent k = 0; k < depth; ++k, b += column_panel) {
-    const simd::batch row = simd::broadcast(a[k]);
-    for (int p = 0; p < panels_at_once; ++p) {
-      for (int v = 0; v < panel_vectors; ++v) {
-        const float* column = b + p * panel_stride + v * simd::lanes;
-        sum[p][v] = simd::madd(row, simd::load(column), sum[p][v]);
-      }
-    }
-  }
-  for (int p = 0; p < panels_at_once; ++p) write_row(sum[p], c + p * column_panel, mode);
-}
-
-// One row, read where it lies.
-inline void gemm_row(const float* a, const float* packed, extent depth, extent columns, float* c,
-                     write mode) {
-  constexpr extent width = panels_at_once * column_panel;
-  for (extent k = 0; k < depth; k += depth_block, mode = write::add) {
-    const extent block = std::min(depth_block, depth - k);
-    extent j = 0;
-    for (; j + width <= columns; j += width) {
-      row_kernel(block, a + k, packed + j * depth + k * column_panel, depth * column_panel, c + j,
-                 mode);
-    }
-    for (; j < columns; j += column_panel) {
-      gemm_tile(1, std::min<extent>(column_panel, columns - j), block, a + k, 1,
-                packed + j * depth + k * column_panel, {c + j, 0}, mode);
-    }
-  }
-}
-
 // A block of rows, packed into row panels.
 inline void gemm_rows(left_matrix a, const float* packed, extent depth, extent columns,
                       result_matrix c, write mode, float* scratch) {
@@ -111,8 +73,6 @@ inline void gemm(left_matrix a, const float* packed, extent depth, extent column
     if (depth == 0 && mode == write::store) {
       for (extent r = 0; r < block.rows; ++r)
         std::fill_n(to.data + r * to.row_stride, columns, 0.0f);
-    } else if (block.rows == 1) {
-      gemm_row(block.data, packed, depth, columns, to.data, mode);
     } else {
       gemm_rows(block, packed, depth, columns, to, mode, scratch);
     }

@@ -130,15 +130,21 @@ std::function<void()> rotary(extent length, extent dim) {
   };
 }
 
-std::function<void()> rnn(extent length, extent hidden) {
-  return [=, x = some(length * hidden), wx = some(hidden * hidden), wh = some(hidden * hidden),
-          outputs = numbers(length * hidden), state = numbers(hidden),
-          memory = reserve(rnn_workspace_bytes(hidden, hidden, 1))]() mutable {
-    const auto as = [&](numbers& data) {
-      return view<float, 3>::contiguous(data.data(), {1, length, hidden});
+std::function<void()> recurrent(recurrent_cell cell, extent length, extent hidden) {
+  const recurrent_options options{.cell = cell};
+  const extent columns = gates_of(cell) * hidden;
+  return [=, x = some(length * hidden), wx = some(hidden * columns), wh = some(hidden * columns),
+          outputs = numbers(length * hidden), h = numbers(hidden), c = numbers(hidden),
+          memory = reserve(
+              recurrent_workspace_bytes({1, length, hidden, hidden}, options, 1))]() mutable {
+    const auto as = [&](numbers& data, extent rows) {
+      return view<float, 3>::contiguous(data.data(), {1, rows, hidden});
     };
-    rnn_forward(as(x), {matrix(wx, hidden), matrix(wh, hidden)}, {}, as(outputs), matrix(state, 1),
-                whole(memory), caller_only());
+    const bool is_lstm = cell == recurrent_cell::lstm;
+    recurrent_forward({as(x, length), {}, {}}, {{{matrix(wx, hidden), matrix(wh, hidden)}, {}}},
+                      options,
+                      {as(outputs, length), as(h, 1), is_lstm ? as(c, 1) : view<float, 3>{}},
+                      whole(memory), caller_only());
   };
 }
 
@@ -176,8 +182,10 @@ std::vector<counted_case> counted_cases() {
                 [&](auto x, auto out) { gelu_forward(x, gelu_approximation::tanh, out, pool); })},
       {"silu of 1000", elements(1000, [&](auto x, auto out) { silu_forward(x, out, pool); })},
       {"rotary 50 x 64", rotary(50, 64)},
-      {"rnn, 1 step of 64", rnn(1, 64)},
-      {"rnn, 20 steps of 64", rnn(20, 64)},
+      {"rnn, 1 step of 64", recurrent(recurrent_cell::rnn, 1, 64)},
+      {"rnn, 20 steps of 64", recurrent(recurrent_cell::rnn, 20, 64)},
+      {"lstm, 20 steps of 64", recurrent(recurrent_cell::lstm, 20, 64)},
+      {"gru, 20 steps of 64", recurrent(recurrent_cell::gru, 20, 64)},
   };
 }
 
