@@ -2,21 +2,17 @@
 
 #include "contiguous.hpp"
 #include "kernels/panel_product.hpp"
+#include "packed_product.hpp"
 
 namespace qkv {
 
 namespace {
 
-using kernels::column_panel;
 using kernels::padded;
 using kernels::panels;
-using kernels::row_block;
 
 // Up to here packing the weight would take longer than the product.
 constexpr extent few_rows = 16;
-
-// Columns of one task: wide enough that packing the rows again for each group costs little.
-constexpr extent column_group = 32 * column_panel;
 
 status validate(const view<const float, 2>& x, const view<const float, 2>& weight,
                 const view<float, 2>& out) {
@@ -25,14 +21,6 @@ status validate(const view<const float, 2>& x, const view<const float, 2>& weigh
   const bool contiguous =
       rows_are_contiguous(x) && rows_are_contiguous(weight) && rows_are_contiguous(out);
   return contiguous ? status::ok : status::invalid_argument;
-}
-
-// The bias, or 0, which products are added to.
-void start_rows(const float* bias, extent columns, extent rows, kernels::result_matrix to) {
-  for (extent r = 0; r < rows; ++r) {
-    float* row = to.data + r * to.row_stride;
-    bias != nullptr ? std::copy_n(bias, columns, row) : std::fill_n(row, columns, 0.0f);
-  }
 }
 
 // The weight is read where it lies but for the columns that fill no pair of panels: beyond the last
@@ -70,32 +58,15 @@ byte_count linear_workspace_bytes(extent in_dim, extent out_dim, int workers) {
 status linear_forward(view<const float, 2> x, view<const float, 2> weight, const float* bias,
                       view<float, 2> out, workspace memory, thread_pool& pool) {
   if (const status checked = validate(x, weight, out); checked != status::ok) return checked;
-  const extent rows = x.shape[0], in_dim = x.shape[1], out_dim = weight.shape[1];
-  float* packed = memory.floats(in_dim, padded(out_dim, kernels::wide_panel));
+  float* packed = memory.floats(weight.shape[0], padded(weight.shape[1], kernels::wide_panel));
   float* scratch = memory.floats(kernels::gemm_scratch, pool.size());
   if (packed == nullptr || scratch == nullptr) return status::out_of_memory;
-  if (rows <= few_rows) {
+  if (x.shape[0] <= few_rows) {
     few_rows_forward(x, weight, bias, out, packed, pool);
     return status::ok;
   }
-
-  const extent groups = panels(out_dim, column_group);
-  pool.run(groups, [&](extent group, int) {
-    const extent column = group * column_group;
-    kernels::pack_columns(weight.at(0, column), weight.strides[0], in_dim,
-                          std::min(column_group, out_dim - column), packed + column * in_dim);
-  });
-  pool.run(panels(rows, row_block) * groups, [&](extent task, int worker) {
-    const extent row = task / groups * row_block;
-    const extent column = task % groups * column_group;
-    const extent row_count = std::min(row_block, rows - row);
-    const extent columns = std::min(column_group, out_dim - column);
-    const kernels::result_matrix to{out.at(row, column), out.strides[0]};
-    if (bias != nullptr) start_rows(bias + column, columns, row_count, to);
-    kernels::gemm({x.at(row), row_count, x.strides[0]}, packed + column * in_dim, in_dim, columns,
-                  to, bias != nullptr ? kernels::write::add : kernels::write::store,
-                  scratch + worker * kernels::gemm_scratch);
-  });
+  pack_right(weight, packed, pool);
+  packed_product(x, packed, bias, out, scratch, pool);
   return status::ok;
 }
 

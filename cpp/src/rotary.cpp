@@ -73,8 +73,11 @@ status rotary_tables(const double* positions, double base, view<float, 2> cosine
   return status::ok;
 }
 
-status rotary_forward(view<const float, 4> x, const rotary_angles& angles, rotary_pairing pairing,
-                      view<float, 4> out, thread_pool& pool) {
+namespace {
+
+status turn_pairs(const view<const float, 4>& x, const rotary_angles& angles,
+                  rotary_pairing pairing, float turn, const view<float, 4>& out,
+                  thread_pool& pool) {
   if (const status checked = validate(x, angles, out); checked != status::ok) return checked;
   const auto [batch, heads, length, dim] = x.shape;
   const extent pairs = angles.cosines.shape[1], rest = dim - 2 * pairs;
@@ -87,12 +90,24 @@ status rotary_forward(view<const float, 4> x, const rotary_angles& angles, rotar
       for (extent h = 0; h < heads; ++h) {
         const float* from = x.at(b, h, t);
         float* to = out.at(b, h, t);
-        rotate(from, angles.cosines.at(row), angles.sines.at(row), pairs, to);
+        rotate(from, angles.cosines.at(row), angles.sines.at(row), turn, pairs, to);
         if (to != from) std::copy_n(from + 2 * pairs, rest, to + 2 * pairs);
       }
     }
   });
   return status::ok;
+}
+
+}  // namespace
+
+status rotary_forward(view<const float, 4> x, const rotary_angles& angles, rotary_pairing pairing,
+                      view<float, 4> out, thread_pool& pool) {
+  return turn_pairs(x, angles, pairing, 1.0f, out, pool);
+}
+
+status rotary_backward(view<const float, 4> d_out, const rotary_angles& angles,
+                       rotary_pairing pairing, view<float, 4> d_x, thread_pool& pool) {
+  return turn_pairs(d_out, angles, pairing, -1.0f, d_x, pool);
 }
 
 }  // namespace qkv

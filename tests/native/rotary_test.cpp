@@ -1,5 +1,6 @@
 #include "qkv/rotary.hpp"
 
+#include "qkv/reference_layers.hpp"
 #include "support/attention_case.hpp"
 
 using namespace qkv;
@@ -225,4 +226,52 @@ TEST_CASE("rotary takes axes of length 0") {
     CHECK(rotary_case(0, 8, 8).run(pairing).empty());
     CHECK(rotary_case(5, 0, 0).run(pairing).empty());
   }
+}
+
+TEST_CASE("rotary_backward is right over lengths and dims, for any number of threads, in place") {
+  for (extent length : {1, 33, 70}) {
+    for (const auto& [dim, dims] :
+         {std::pair<extent, extent>{2, 2}, {64, 64}, {20, 10}, {5, 4}, {7, 0}}) {
+      const rotary_case one(length, dim, dims);
+      const tables made = tables_of(one.positions, 10000, dims);
+      for (rotary_pairing pairing : pairings) {
+        std::vector<float> plain = one.x;
+        std::vector<double> exact = to_double(one.x);
+        for (extent row = 0; row < 6 * length; ++row) {
+          std::vector<double> turns;
+          for (extent i = 0; i < dims / 2; ++i) {
+            turns.push_back(one.positions[row % length] * std::pow(10000.0, -2.0 * i / dims));
+          }
+          const bool neighbours = pairing == rotary_pairing::neighbours;
+          reference::rotate_row_backward(&exact[row * dim], turns, neighbours);
+          reference::rotate_row_backward(&plain[row * dim], {turns.begin(), turns.end()},
+                                         neighbours);
+        }
+        std::vector<float> expected;
+        for (int threads : {1, 2, 8}) {
+          std::vector<float> d_x = one.x;
+          const auto in_place = view<float, 4>::contiguous(d_x.data(), one.shape());
+          thread_pool pool(threads);
+          REQUIRE_EQ(rotary_backward(in_place, one.angles(made), pairing, in_place, pool),
+                     status::ok);
+          if (threads == 1) expected = d_x;
+          CHECK_EQ(d_x, expected);
+        }
+        check_near(expected, plain, exact);
+      }
+    }
+  }
+}
+
+TEST_CASE("rotary_backward refuses what rotary refuses") {
+  const rotary_case one(3, 6, 4);
+  const tables made = tables_of(one.positions, 10000, 4);
+  std::vector<float> d_x(one.x.size(), -1);
+  auto to = view<float, 4>::contiguous(d_x.data(), one.shape());
+  to.shape[2] = 2;
+  thread_pool pool(1);
+  CHECK_EQ(rotary_backward(view<const float, 4>::contiguous(one.x.data(), one.shape()),
+                           one.angles(made), rotary_pairing::halves, to, pool),
+           status::shape_mismatch);
+  CHECK_EQ(d_x, std::vector<float>(one.x.size(), -1));
 }

@@ -19,4 +19,14 @@ status gelu_forward(view<const float, 1> x, gelu_approximation approximation, vi
 // x / (1 + e^-x), in the same paper and elsewhere called swish. All else as above.
 status silu_forward(view<const float, 1> x, view<float, 1> out, thread_pool& pool);
 
+// d_x = d_out times the slope of gelu at x; 0 at -Infinity and where the slope's tail is below
+// 2^-100, d_out at Infinity, NaN at NaN. d_out, x, d_x: (count), contiguous; d_x may be x or d_out.
+// Errors as above.
+status gelu_backward(view<const float, 1> d_out, view<const float, 1> x,
+                     gelu_approximation approximation, view<float, 1> d_x, thread_pool& pool);
+
+// d_x = d_out times the slope of silu at x. All else as above.
+status silu_backward(view<const float, 1> d_out, view<const float, 1> x, view<float, 1> d_x,
+                     thread_pool& pool);
+
 }  // namespace qkv

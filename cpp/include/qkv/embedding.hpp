@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "qkv/status.hpp"
+#include "qkv/thread_pool.hpp"
 #include "qkv/view.hpp"
 
 namespace qkv {
@@ -13,5 +14,11 @@ namespace qkv {
 // outside the table).
 status embedding_forward(view<const float, 2> table, const std::int32_t* indices,
                          view<float, 2> out);
+
+// d_table[r] = the sum of d_out[i] over all i with indices[i] = r, in rising i; zeros where there
+// is none. d_out: (count, dim), indices: count numbers, d_table: (rows, dim), last axes contiguous.
+// Errors as above.
+status embedding_backward(view<const float, 2> d_out, const std::int32_t* indices,
+                          view<float, 2> d_table, thread_pool& pool);
 
 }  // namespace qkv

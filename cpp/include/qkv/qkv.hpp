@@ -2,9 +2,11 @@
 #pragma once
 
 #include "qkv/activation.hpp"
+#include "qkv/adam.hpp"
 #include "qkv/attention.hpp"
 #include "qkv/embedding.hpp"
 #include "qkv/linear.hpp"
+#include "qkv/loss.hpp"
 #include "qkv/mask.hpp"
 #include "qkv/norm.hpp"
 #include "qkv/positional.hpp"

@@ -37,4 +37,9 @@ struct rotary_angles {
 status rotary_forward(view<const float, 4> x, const rotary_angles& angles, rotary_pairing pairing,
                       view<float, 4> out, thread_pool& pool);
 
+// The transpose of the above: for each pair (a, b) of d_out, (a cos + b sin, b cos - a sin), which
+// does not depend on x. d_out, d_x: shapes, strides and errors as of x and out; d_x may be d_out.
+status rotary_backward(view<const float, 4> d_out, const rotary_angles& angles,
+                       rotary_pairing pairing, view<float, 4> d_x, thread_pool& pool);
+
 }  // namespace qkv

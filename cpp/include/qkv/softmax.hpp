@@ -13,4 +13,10 @@ namespace qkv {
 status softmax_forward(view<const float, 2> x, view<float, 2> out, float* log_sum_exp,
                        thread_pool& pool);
 
+// d_x = out * (d_out - the row's sum of out * d_out), with out = softmax(x) made anew; 0 where x is
+// -Infinity, whatever d_out is there, so that a row of nothing else has zeros. d_out, d_x: (rows,
+// columns), last axis contiguous; d_x may not lie where x or d_out lie. Errors as above.
+status softmax_backward(view<const float, 2> d_out, view<const float, 2> x, view<float, 2> d_x,
+                        thread_pool& pool);
+
 }  // namespace qkv

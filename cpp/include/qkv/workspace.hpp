@@ -31,6 +31,9 @@ class workspace {
     return reinterpret_cast<float*>(static_cast<std::uintptr_t>(start));
   }
 
+  // count doubles, which take what floats(count, 2) takes.
+  double* doubles(extent count) { return reinterpret_cast<double*>(floats(count, 2)); }
+
   // What floats(rows, columns) may take, the gap before it included.
   static byte_count bytes_for(extent rows, extent columns = 1) {
     return bytes_of(rows, columns) + alignment;

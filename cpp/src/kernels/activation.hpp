@@ -37,4 +37,52 @@ inline void silu_row(const float* row, extent count, float* out) {
   });
 }
 
+// The slopes of the functions above come near 1 far to the right, where Infinity times what has
+// become 0 would be NaN again; so x is kept between -most and most.
+inline simd::batch within(simd::batch x, float most) {
+  return -simd::max(-not_below(x, -most), simd::broadcast(-most));
+}
+
+// d_x[i] = d_out[i] * slope(x[i]); d_x may be x or d_out.
+template <typename Slope>
+void backward_row(const float* d_out, const float* x, extent count, float* d_x,
+                  const Slope& slope) {
+  for (extent i = 0; i < count; i += simd::lanes) {
+    const simd::batch value = slope(load_row(x + i, count - i, 0.0f));
+    store_row(d_x + i, count - i, load_row(d_out + i, count - i, 0.0f) * value);
+  }
+}
+
+// x's share of the normal distribution, and x times its density.
+inline void gelu_backward_row(const float* d_out, const float* x, extent count, float* d_x) {
+  backward_row(d_out, x, count, d_x, [](simd::batch x) {
+    constexpr float inverse_root = 0.3989422804f;  // 1 / sqrt(2 pi)
+    const simd::batch value = within(x, 16.0f);
+    const simd::batch density =
+        simd::bell_curve(simd::bell_distance(value)) * simd::broadcast(inverse_root);
+    return simd::madd(value, density, simd::normal_distribution(value));
+  });
+}
+
+// sigmoid(u) has the slope sigmoid(u) sigmoid(-u), which keeps its digits where sigmoid is near 1.
+inline void gelu_tanh_backward_row(const float* d_out, const float* x, extent count, float* d_x) {
+  constexpr float linear = 1.5957691216f;  // 2 sqrt(2 / pi)
+  backward_row(d_out, x, count, d_x, [](simd::batch x) {
+    const simd::batch value = within(x, 16.0f);
+    const simd::batch cubic = simd::broadcast(linear * 0.044715f) * (value * value);
+    const simd::batch inner = value * (simd::broadcast(linear) + cubic);
+    const simd::batch inner_slope =
+        simd::madd(simd::broadcast(3.0f), cubic, simd::broadcast(linear));
+    return simd::sigmoid(inner) *
+           simd::madd(value * inner_slope, simd::sigmoid(-inner), simd::broadcast(1.0f));
+  });
+}
+
+inline void silu_backward_row(const float* d_out, const float* x, extent count, float* d_x) {
+  backward_row(d_out, x, count, d_x, [](simd::batch x) {
+    const simd::batch value = within(x, 128.0f);
+    return simd::sigmoid(value) * simd::madd(value, simd::sigmoid(-value), simd::broadcast(1.0f));
+  });
+}
+
 }  // namespace qkv::kernels

@@ -44,20 +44,42 @@ inline void gemm_tile(extent rows, extent columns, extent depth, const float* a,
   kernel(depth, a, a_stride, b, column_panel, c.data, c.row_stride, mode);
 }
 
+// Row panels of one depth block times column panels of it, which are `panel_stride` apart.
+inline void gemm_panels(const float* a, extent rows, const float* b, extent panel_stride,
+                        extent depth, extent columns, result_matrix c, write mode) {
+  for (extent j = 0; j < columns; j += column_panel, b += panel_stride) {
+    for (extent r = 0; r < rows; r += row_panel) {
+      gemm_tile(std::min<extent>(row_panel, rows - r), std::min<extent>(column_panel, columns - j),
+                depth, a + r * depth, row_panel, b, {c.data + r * c.row_stride + j, c.row_stride},
+                mode);
+    }
+  }
+}
+
 // A block of rows, packed into row panels.
 inline void gemm_rows(left_matrix a, const float* packed, extent depth, extent columns,
                       result_matrix c, write mode, float* scratch) {
   for (extent k = 0; k < depth; k += depth_block, mode = write::add) {
     const extent block = std::min(depth_block, depth - k);
     pack_rows<row_panel>(a.data + k, a.row_stride, a.rows, block, scratch);
-    for (extent j = 0; j < columns; j += column_panel) {
-      for (extent r = 0; r < a.rows; r += row_panel) {
-        gemm_tile(std::min<extent>(row_panel, a.rows - r),
-                  std::min<extent>(column_panel, columns - j), block, scratch + r * block,
-                  row_panel, packed + j * depth + k * column_panel,
-                  {c.data + r * c.row_stride + j, c.row_stride}, mode);
-      }
-    }
+    gemm_panels(scratch, a.rows, packed + k * column_panel, depth * column_panel, block, columns, c,
+                mode);
+  }
+}
+
+// c (rows, columns) = the transpose of a (depth, rows) times packed columns, for at most row_block
+// rows; packed and scratch as of gemm(). Elements have the bits that gemm() would give them.
+inline void gemm_transposed(const float* a, extent row_stride, extent rows, const float* packed,
+                            extent depth, extent columns, result_matrix c, float* scratch) {
+  write mode = write::store;
+  if (depth == 0) {
+    for (extent r = 0; r < rows; ++r) std::fill_n(c.data + r * c.row_stride, columns, 0.0f);
+  }
+  for (extent k = 0; k < depth; k += depth_block, mode = write::add) {
+    const extent block = std::min(depth_block, depth - k);
+    pack_columns<row_panel>(a + k * row_stride, row_stride, block, rows, scratch);
+    gemm_panels(scratch, rows, packed + k * column_panel, depth * column_panel, block, columns, c,
+                mode);
   }
 }
 

@@ -39,7 +39,8 @@ void pack_rows(const float* from, extent row_stride, extent rows, extent depth, 
   }
 }
 
-// (depth, columns), `row_stride` apart -> [panel][depth][Width], filled up with zeros.
+// (depth, columns), `row_stride` apart -> [panel][depth][Width], filled up with zeros. Column
+// panels of a right matrix, and the rows of a transposed left one.
 template <int Width = column_panel>
 [[gnu::noinline]] void pack_columns(const float* from, extent row_stride, extent depth,
                                     extent columns, float* to) {
@@ -47,7 +48,8 @@ template <int Width = column_panel>
     const extent used = std::min<extent>(Width, columns - column);
     for (extent k = 0; k < depth; ++k, to += Width) {
       const float* source = from + k * row_stride + column;
-      if (used == Width) {
+      // Wider batches than panels are left to the copy.
+      if (Width % simd::lanes == 0 && used == Width) {
         for (int v = 0; v < Width; v += simd::lanes) simd::store(to + v, simd::load(source + v));
       } else {
         std::fill(std::copy_n(source, used, to), to + Width, 0.0f);

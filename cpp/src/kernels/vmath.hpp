@@ -62,14 +62,29 @@ inline batch sigmoid(batch x) {
   return xsimd::select(x < zero(), power, constant<1.0f>()) / (constant<1.0f>() + power);
 }
 
+// e^(-a^2 / 2), relatively exact; 0 where it is below 2^-100. 0 <= a <= 16.
+inline batch bell_curve(batch a) {
+  // a^2 = square + rest: half a unit in the last place of 100 would be 4e-6 of the result. The
+  // square of the leading 12 bits is exact.
+  const batch leading =
+      xsimd::bitwise_cast<float>(xsimd::bitwise_cast<int32_t>(a) & int_batch(~0xfff));
+  const batch square = a * a;
+  const batch rest = (leading * leading - square) + (a - leading) * (a + leading);
+  const batch power = exp_nonpositive(constant<-0.5f>() * square);
+  return power * (constant<1.0f>() - constant<0.5f>() * rest);
+}
+
+// min(|x|, 16), beyond which the tails of the bell curve are 0 and Infinity would turn into NaN on
+// the way.
+inline batch bell_distance(batch x) { return -max(-xsimd::abs(x), constant<-16.0f>()); }
+
 // The share of the normal distribution below x, (1 + erf(x / sqrt 2)) / 2, relatively exact on both
 // sides, where 1 + erf would have no digits left; 0 where it is below 2^-100.
 //
 // With a = |x| the tail beyond a is e^(-a^2 / 2) q(a); q falls slowly from 1/2 and is t times a
 // polynomial of t = 1 / (1 + 0.3 a), fitted over a in [0, 12] to a relative error of 4e-9.
 inline batch normal_distribution(batch x) {
-  // min(a, 16), beyond which the tail is 0 and Infinity would turn into NaN on the way.
-  const batch a = -max(-xsimd::abs(x), constant<-16.0f>());
+  const batch a = bell_distance(x);
   const batch t = constant<1.0f>() / (constant<1.0f>() + constant<0.3f>() * a);
   batch q = constant<-0.020465446437332252f>();
   q = madd(q, t, constant<0.11154315682401815f>());
@@ -81,14 +96,7 @@ inline batch normal_distribution(batch x) {
   q = madd(q, t, constant<0.11010908329211298f>());
   q = madd(q, t, constant<0.1195880410664118f>());
   q = madd(q, t, constant<0.11968579627223278f>());
-  // a^2 = square + rest: half a unit in the last place of 100 would be 4e-6 of the tail. The square
-  // of the leading 12 bits is exact.
-  const batch leading =
-      xsimd::bitwise_cast<float>(xsimd::bitwise_cast<int32_t>(a) & int_batch(~0xfff));
-  const batch square = a * a;
-  const batch rest = (leading * leading - square) + (a - leading) * (a + leading);
-  const batch power = exp_nonpositive(constant<-0.5f>() * square);
-  const batch tail = power * (constant<1.0f>() - constant<0.5f>() * rest) * (t * q);
+  const batch tail = bell_curve(a) * (t * q);
   return xsimd::select(x < zero(), tail, constant<1.0f>() - tail);
 }
 
