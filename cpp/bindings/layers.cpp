@@ -53,6 +53,57 @@ int rows(std::uintptr_t at) {
                                                        : call.by_elements(wanted));
 }
 
+// clang-format off
+#define QKV_ROWS_BACKWARD_CALL(integer, number)                                                \
+  integer(operation) integer(d_out) integer(x) integer(d_x) integer(rows) integer(columns)     \
+  integer(gamma) integer(d_gamma) integer(d_beta) number(epsilon)                              \
+  integer(workspace) integer(workspace_bytes)
+// clang-format on
+
+struct rows_backward_call {
+  QKV_ROWS_BACKWARD_CALL(QKV_CALL_INT, QKV_CALL_FLOAT)
+
+  status by_rows(row_operation wanted) const {
+    const std::array<extent, 2> shape{rows, columns};
+    const auto from = heap_view<const float, 2>(d_out, shape),
+               at = heap_view<const float, 2>(x, shape);
+    const auto to = heap_view<float, 2>(d_x, shape);
+    if (wanted == row_operation::softmax) return softmax_backward(from, at, to, pool());
+    const auto backward =
+        wanted == row_operation::layer_norm ? layer_norm_backward : rms_norm_backward;
+    return backward(from, at, heap_pointer<const float>(gamma), epsilon,
+                    {to, heap_pointer<float>(d_gamma), heap_pointer<float>(d_beta)},
+                    heap_workspace(workspace, workspace_bytes), pool());
+  }
+
+  status by_elements(row_operation wanted) const {
+    const std::array<extent, 1> shape{rows * columns};
+    const auto from = heap_view<const float, 1>(d_out, shape),
+               at = heap_view<const float, 1>(x, shape);
+    const auto to = heap_view<float, 1>(d_x, shape);
+    if (wanted == row_operation::silu) return silu_backward(from, at, to, pool());
+    return gelu_backward(
+        from, at,
+        wanted == row_operation::gelu ? gelu_approximation::none : gelu_approximation::tanh, to,
+        pool());
+  }
+};
+
+int rows_backward(std::uintptr_t at) {
+  const auto& call = call_at<rows_backward_call>(at);
+  const auto wanted = static_cast<row_operation>(call.operation);
+  return static_cast<int>(wanted < row_operation::gelu ? call.by_rows(wanted)
+                                                       : call.by_elements(wanted));
+}
+
+double norm_backward_bytes(extent rows, extent columns) {
+  return static_cast<double>(norm_backward_workspace_bytes(rows, columns));
+}
+
+std::uintptr_t rows_backward_layout() {
+  return text_address(QKV_ROWS_BACKWARD_CALL(QKV_LAYOUT_INT, QKV_LAYOUT_FLOAT));
+}
+
 std::uintptr_t rows_layout() {
   return text_address(QKV_ROWS_CALL(QKV_LAYOUT_INT, QKV_LAYOUT_FLOAT));
 }
@@ -65,4 +116,7 @@ EMSCRIPTEN_BINDINGS(layers) {
   using namespace qkv::bindings;
   emscripten::function("rows", &rows);
   emscripten::function("rowsLayout", &rows_layout);
+  emscripten::function("rowsBackward", &rows_backward);
+  emscripten::function("rowsBackwardLayout", &rows_backward_layout);
+  emscripten::function("normBackwardWorkspaceBytes", &norm_backward_bytes);
 }

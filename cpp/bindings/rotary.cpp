@@ -16,11 +16,12 @@ namespace {
   integer(base) integer(positions) integer(cosines) integer(sines) integer(rows) integer(pairs)
 
 // table_rows: the row of each position in tables of `rows` rows, or 0 where position t has row t.
+// backward: x and out are the gradients d_out and d_x.
 #define QKV_ROTARY_CALL(tensor, integer)                                                       \
   tensor(x) tensor(out)                                                                        \
   integer(batch) integer(heads) integer(length) integer(dim)                                   \
   integer(cosines) integer(sines) integer(rows) integer(pairs) integer(table_rows)             \
-  integer(neighbours)
+  integer(neighbours) integer(backward)
 // clang-format on
 
 struct rotary_tables_call {
@@ -45,10 +46,11 @@ int rotary(std::uintptr_t at) {
   const rotary_angles angles{heap_view<const float, 2>(call.cosines, {call.rows, call.pairs}),
                              heap_view<const float, 2>(call.sines, {call.rows, call.pairs}),
                              heap_pointer<const std::int32_t>(call.table_rows)};
+  const auto turn = call.backward ? rotary_backward : rotary_forward;
   return static_cast<int>(
-      rotary_forward(heap_view<const float>(call.x, shape), angles,
-                     call.neighbours ? rotary_pairing::neighbours : rotary_pairing::halves,
-                     heap_view<float>(call.out, shape), pool()));
+      turn(heap_view<const float>(call.x, shape), angles,
+           call.neighbours ? rotary_pairing::neighbours : rotary_pairing::halves,
+           heap_view<float>(call.out, shape), pool()));
 }
 
 std::uintptr_t tables_layout() { return text_address(QKV_ROTARY_TABLES_CALL(QKV_LAYOUT_INT)); }

@@ -26,6 +26,12 @@ async function mustCompile(): Promise<void> {
   const [resident, flags]: [ResidentTensor, ResidentTensor<Uint8Array>] = [engine.resident(x), engine.resident(mask)];
   engine.attention(resident, resident, x, { mask: flags, bias: resident });
   engine.multiHeadAttention({ embedDim: 2, numHeads: 1 }).load({ wq: resident, wk: x });
+  const { dX, dBeta } = engine.layerNormBackward(x, x, { gamma: [1, 1], beta: [0, 0] });
+  const { loss, dLogits } = engine.crossEntropy(dX, [[0, 1]]);
+  loss.toFixed(dBeta?.shape.length);
+  using optimizer = engine.adam({ betas: [0.9, 0.99], clip: undefined });
+  const [first]: readonly [Tensor, ...unknown[]] = optimizer.step([x, { data: new Float32Array(1), shape: [1] }], [dLogits, [1]]);
+  first.at(0, 0);
   const code: QkvError['code'] = 'OUT_OF_MEMORY';
   void code;
   engine[Symbol.dispose]();
@@ -48,6 +54,10 @@ function mustNotCompile(engine: Engine, x: Tensor): void {
   engine.rotary(x, {});
   // @ts-expect-error: rmsNorm has no beta
   engine.rmsNorm(x, { beta: x });
+  // @ts-expect-error: of no bias there is no gradient to rely on
+  engine.linearBackward(x, x, x).dBias.at(0);
+  // @ts-expect-error: nested arrays are not stepped in place
+  engine.adam().step([[1, 2]], [x]);
   // @ts-expect-error: a variant that does not exist
   void load({ variant: 'scalar' });
   // @ts-expect-error: shapes are read-only

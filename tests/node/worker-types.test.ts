@@ -28,6 +28,13 @@ async function mustCompile(x: Tensor, call: CallOptions): Promise<void> {
   (await cache.attend(x, { logSumExp: true })).logSumExp.at(await cache.length);
   await cache.reset();
   cache.dispose();
+  const { loss } = await engine.crossEntropy(x, [0], call);
+  await engine.linearBackward(x, x, x, undefined, { signal });
+  await engine.layerNormBackward(x, x, { eps: loss, signal });
+  const optimizer = await engine.adam({ lr: 0.1, signal });
+  (await optimizer.step([x], [x], call)).length.toFixed();
+  await using second: AsyncDisposable = await engine.adam();
+  void second;
   const layer = await engine.multiHeadAttention({ embedDim: 3, numHeads: 1 });
   await layer.load(await layer.parameters, { from: 'pytorch', signal });
   (await layer.forward(x, { weights: 'mean' })).weights.at(0);

@@ -45,6 +45,23 @@ const calls: Record<string, (engine: RemoteEngine) => Promise<unknown>> = {
   silu: (engine) => engine.silu(x),
   embedding: (engine) => engine.embedding(x, new BigInt64Array([4n, 0n])),
   rotary: (engine) => engine.rotary(x, { pairing: 'halves', positions: new Int16Array([3, 1, 4, 1, 5]) }),
+  linearBackward: (engine) => engine.linearBackward(numbers(1, 5, 4), x, wq, [1, 2, 3, 4]),
+  softmaxBackward: (engine) => engine.softmaxBackward(numbers(1, 5, 6), x),
+  layerNormBackward: (engine) => engine.layerNormBackward(numbers(1, 5, 6), x, { gamma: [1, 2, 3, 4, 5, 6], beta: [1, 2, 3, 4, 5, 6] }),
+  rmsNormBackward: (engine) => engine.rmsNormBackward(numbers(1, 5, 6), x, { eps: 0.1 }),
+  geluBackward: (engine) => engine.geluBackward(numbers(1, 5, 6), x, { approximate: 'tanh' }),
+  siluBackward: (engine) => engine.siluBackward(numbers(1, 5, 6), x),
+  embeddingBackward: (engine) => engine.embeddingBackward(numbers(1, 2, 6), x, new BigInt64Array([4n, 0n])),
+  rotaryBackward: (engine) => engine.rotaryBackward(numbers(1, 5, 6), x, { pairing: 'neighbours', offset: 2 }),
+  crossEntropy: (engine) => engine.crossEntropy(x, new Uint8Array([0, 1, 2, 3, 4])),
+  adam: async (engine) => {
+    const parameters = [numbers(1, 2, 3), numbers(2, 4)];
+    const optimizer = await engine.adam({ lr: 0.1, clip: 2 });
+    const first = await optimizer.step(parameters, [numbers(3, 2, 3), [1, 2, 3, 4]]);
+    const after = parameters.map(({ data }) => data.slice());
+    const stepped = await optimizer.step(parameters, [numbers(4, 2, 3), [1, 2, 3, 4]]);
+    return [first === parameters, stepped === parameters, after, parameters];
+  },
   rnn: (engine) => engine.rnn(x, rnn, { h0: [1, 0, 0, 1] }),
   rnnStep: (engine) => engine.rnnStep([1, 2, 3, 4, 5, 6], { h: [0, 1, 0, 1] }, rnn, { activation: 'relu' }),
   lstm: (engine) => engine.lstm(x, { forward: lstm, reverse: lstm }, { direction: 'both', lengths: [4], gateOrder: 'iofg' }),
@@ -151,7 +168,9 @@ describe(`an engine in a worker, ${variant}`, () => {
   });
 
   test('has every method of Engine', () => {
-    const own = Object.getOwnPropertyNames(Engine.prototype).filter((name) => name !== 'constructor');
+    const own = [Engine.prototype, Object.getPrototypeOf(Engine.prototype) as object]
+      .flatMap((level) => Object.getOwnPropertyNames(level))
+      .filter((name) => name !== 'constructor');
     assert.deepEqual(own.filter((name) => typeof (remote as unknown as Record<string, unknown>)[name] !== 'function'), []);
   });
 
@@ -211,6 +230,25 @@ describe(`an engine in a worker, ${variant}`, () => {
     const { output } = await remote.attention([[1, 2]], [[1, 2]], [[3, 4]], { out });
     assert.equal(output, out);
     assert.deepEqual([...whole], [-1, -1, 3, 4, -1, -1]);
+  });
+
+  test('a step of adam is in place: wholly, not at all after an error, and transfer takes nothing', async () => {
+    const whole = new Float32Array(6).fill(2);
+    const parameter = tensor(whole.subarray(2, 4), [2]);
+    const gradient = tensor([1, 1]);
+    const optimizer = await remote.adam({ lr: 1 });
+    assert.match((await errorOf(() => optimizer.step([parameter], [[1, NaN]]))).message, /^gradients\[0\]\[1\] is NaN in step 1/);
+    assert.deepEqual([...whole], [2, 2, 2, 2, 2, 2]);
+    const made = await optimizer.step([parameter], [gradient], { transfer: true });
+    assert.equal(made[0], parameter);
+    assert.deepEqual([...whole].map(Math.round), [2, 2, 1, 1, 2, 2]);
+    assert.equal(gradient.data.length, 2);
+    const full = tensor([0, 0]);
+    const step = optimizer.step([full], [gradient]);
+    structuredClone(full.data, { transfer: [full.data.buffer] });
+    assert.match((await errorOf(() => step)).message, /^parameters\[0\]: its memory was transferred away while the call ran\.$/);
+    optimizer.dispose();
+    assert.match((await errorOf(() => optimizer.step([parameter], [gradient]))).message, /^adam\.step: this was disposed; engine\.adam\(\) gives a new one\.$/);
   });
 
   test('parameters of a layer are copies: changing them changes nothing until they are given back', async () => {

@@ -210,7 +210,7 @@ export function indices(value: IndicesLike, name: string, limit: number): Argume
 }
 
 /** "indices[1][0]" */
-function nameAt(name: string, element: number, shape: readonly number[]): string {
+export function nameAt(name: string, element: number, shape: readonly number[]): string {
   const at: number[] = [];
   for (const length of [...shape].reverse()) {
     at.unshift(element % length);
@@ -219,15 +219,21 @@ function nameAt(name: string, element: number, shape: readonly number[]): string
   return name + at.map((index) => `[${index}]`).join('');
 }
 
+/** Float32 memory of the caller's that is written to. */
+export function inPlace(value: Destination, name: string): Numbers {
+  const expected = 'a tensor with a Float32Array';
+  if (value instanceof ResidentTensor) return invalid(`${name} is ${describe(value)}, expected ${expected}.`);
+  const { data, shape } = asArgument(value, name, 'number', expected);
+  if (Array.isArray(value) || !(data instanceof Float32Array)) {
+    return invalid(`${name} holds ${Array.isArray(value) ? 'nested arrays' : describe(data)}, expected ${expected}.`);
+  }
+  return { data, shape };
+}
+
 /** Where the caller wants a result: float32 numbers of exactly its shape. */
 export function destination(out: Destination | undefined, shape: readonly number[]): Tensor<Float32Array> | undefined {
   if (out === undefined) return undefined;
-  const expected = 'a tensor with a Float32Array';
-  if (out instanceof ResidentTensor) return invalid(`out is ${describe(out)}, expected ${expected}.`);
-  const { data } = asArgument(out, 'out', 'number', expected);
-  if (Array.isArray(out) || !(data instanceof Float32Array)) {
-    return invalid(`out holds ${Array.isArray(out) ? 'nested arrays' : describe(data)}, expected ${expected}.`);
-  }
+  const { data } = inPlace(out, 'out');
   expectShape(out, 'out', shape, "the result's shape");
   return out instanceof Tensor ? out : new Tensor(data, frozen(shape));
 }

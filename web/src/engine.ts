@@ -1,11 +1,10 @@
-import { anyTensor, type IndicesLike } from './arguments.js';
+import { Adam, type AdamOptions } from './adam.js';
+import { anyTensor } from './arguments.js';
 import { attention, type AttentionOptions, type AttentionResult } from './attention.js';
-import { embedding } from './embedding.js';
+import { BuildingBlocks } from './building-blocks.js';
 import { QkvError } from './errors.js';
 import { explain, type ExplainOptions, type Explanation } from './explain.js';
 import { KvCache, type KvCacheOptions } from './kv-cache.js';
-import { gelu, type GeluOptions, layerNorm, type LayerNormOptions, rmsNorm, type RmsNormOptions, silu, softmax } from './layers.js';
-import { linear } from './linear.js';
 import type { EngineMemory } from './memory.js';
 import { MultiHeadAttention, type MultiHeadOptions } from './multi-head.js';
 import {
@@ -26,8 +25,7 @@ import {
   type RnnStepOptions,
 } from './recurrent.js';
 import { ResidentTensor } from './resident.js';
-import { rotary, type RotaryOptions } from './rotary.js';
-import type { MaskLike, Tensor, TensorLike } from './tensor.js';
+import type { MaskLike, TensorLike } from './tensor.js';
 import type { Choice, Variant } from './variants.js';
 
 /** What an engine runs on; see engine.info(). */
@@ -64,11 +62,12 @@ export interface EngineParts {
  * Every method throws {@link QkvError}: INVALID_ARGUMENT, SHAPE_MISMATCH, OUT_OF_MEMORY, or DISPOSED
  * after dispose(). After any of them the engine works on.
  */
-export class Engine {
+export class Engine extends BuildingBlocks {
   #parts: EngineParts | undefined;
 
   /** @internal Use load(). */
   constructor(parts: EngineParts) {
+    super((method) => this.#alive(method).memory);
     this.#parts = parts;
   }
 
@@ -132,109 +131,6 @@ export class Engine {
   kvCache(options: KvCacheOptions): KvCache {
     this.#alive('kvCache');
     return new KvCache((method) => this.#alive(method).memory, options);
-  }
-
-  /**
-   * A linear layer: `x . weight + bias`.
-   *
-   * @param x (..., inDim)
-   * @param weight (inDim, outDim)
-   * @param bias (outDim), default 0
-   * @returns (..., outDim)
-   */
-  linear(x: TensorLike, weight: TensorLike, bias?: TensorLike): Tensor {
-    const { memory } = this.#alive('linear');
-    return linear(memory, x, weight, bias);
-  }
-
-  /**
-   * Softmax over the last axis (Bridle, 1990): `exp(x_j) / sum_k exp(x_k)`, the row's largest subtracted first.
-   * A row of nothing but -Infinity gives zeros.
-   *
-   * @param x (..., columns)
-   * @returns x's shape
-   */
-  softmax(x: TensorLike): Tensor {
-    const { memory } = this.#alive('softmax');
-    return softmax(memory, x);
-  }
-
-  /**
-   * Layer normalization (Ba, Kiros & Hinton, 2016) over the last axis:
-   * `(x - mean) / sqrt(variance + eps) * gamma + beta`, the variance divided by the number of columns.
-   *
-   * @param x (..., columns)
-   * @param options gamma, beta and eps; by default ones, zeros and 1e-5
-   * @returns x's shape
-   */
-  layerNorm(x: TensorLike, options?: LayerNormOptions): Tensor {
-    const { memory } = this.#alive('layerNorm');
-    return layerNorm(memory, x, options);
-  }
-
-  /**
-   * Root mean square normalization (Zhang & Sennrich, 2019) over the last axis:
-   * `x / sqrt(mean of x^2 + eps) * gamma`.
-   *
-   * @param x (..., columns)
-   * @param options gamma and eps; by default ones and 1e-5
-   * @returns x's shape
-   */
-  rmsNorm(x: TensorLike, options?: RmsNormOptions): Tensor {
-    const { memory } = this.#alive('rmsNorm');
-    return rmsNorm(memory, x, options);
-  }
-
-  /**
-   * Gaussian error linear units (Hendrycks & Gimpel, 2016): x times the share of the normal distribution
-   * below x, `x (1 + erf(x / sqrt 2)) / 2`, unless `approximate` says otherwise.
-   *
-   * @param x any shape
-   * @param options which formula
-   * @returns x's shape
-   */
-  gelu(x: TensorLike, options?: GeluOptions): Tensor {
-    const { memory } = this.#alive('gelu');
-    return gelu(memory, x, options);
-  }
-
-  /**
-   * Sigmoid linear units (Hendrycks & Gimpel, 2016), also called swish: `x / (1 + exp(-x))`.
-   *
-   * @param x any shape
-   * @returns x's shape
-   */
-  silu(x: TensorLike): Tensor {
-    const { memory } = this.#alive('silu');
-    return silu(memory, x);
-  }
-
-  /**
-   * Rows of a table, `out[i] = table[indices[i]]`: learned embeddings, learned positions.
-   *
-   * @param table (rows, dim)
-   * @param indices whole numbers from 0 below rows, of any shape; a typed array is a list of them
-   * @returns (...shape of indices, dim)
-   * @throws QkvError INVALID_ARGUMENT: an index that is not in the table
-   */
-  embedding(table: TensorLike, indices: IndicesLike): Tensor {
-    const { memory } = this.#alive('embedding');
-    return embedding(memory, table, indices);
-  }
-
-  /**
-   * Rotary positions (Su et al., "RoFormer", 2021): pair i of a row's dimensions, (a, b), becomes
-   * `(a cos - b sin, a sin + b cos)` of the angle `position / base^(2i / dims)`.
-   *
-   * @param x (..., length, dim)
-   * @param options positions and pairing, which has no default
-   * @returns x's shape
-   * @throws QkvError INVALID_ARGUMENT: no pairing, an odd `dims`, positions out of range, options that
-   *   exclude each other; SHAPE_MISMATCH: positions, cos or sin that do not fit x
-   */
-  rotary(x: TensorLike, options: RotaryOptions): Tensor {
-    const { memory } = this.#alive('rotary');
-    return rotary(memory, x, options);
   }
 
   /**
@@ -338,6 +234,17 @@ export class Engine {
   resident(tensor: TensorLike | MaskLike): ResidentTensor<Float32Array<ArrayBuffer> | Uint8Array<ArrayBuffer>> {
     this.#alive('resident');
     return new ResidentTensor((method) => this.#alive(method).memory, anyTensor(tensor, 'tensor'));
+  }
+
+  /**
+   * An optimizer that steps parameters down their gradients, in place (Kingma & Ba, "Adam", 2015).
+   *
+   * @param options how far; by default as in the paper, without decay or clipping
+   * @throws QkvError INVALID_ARGUMENT: an option out of its range
+   */
+  adam(options: AdamOptions = {}): Adam {
+    this.#alive('adam');
+    return new Adam((method) => this.#alive(method).memory, options);
   }
 
   /** Which build and how many threads it is, why not a better one, and how much memory it has. */

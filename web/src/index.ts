@@ -3,16 +3,21 @@
  *
  * @module qkv
  */
+export type { Adam, AdamOptions } from './adam.js';
 export type { Destination, IndicesLike, List } from './arguments.js';
 export type { AttentionOptions, AttentionResult } from './attention.js';
 export type { Causal, ScoreOptions, WeightRows } from './score-options.js';
+export type { EmbeddingGradient } from './embedding.js';
+export type { BuildingBlocks } from './building-blocks.js';
 export { Engine, type EngineInfo } from './engine.js';
 export { QkvError, type QkvErrorCode } from './errors.js';
 export type { Explanation, ExplainOptions } from './explain.js';
 export type { HeadLayout } from './heads.js';
-export type { GeluOptions, LayerNormOptions, RmsNormOptions } from './layers.js';
+export type { GeluOptions, LayerNormGradients, LayerNormOptions, RmsNormGradients, RmsNormOptions, XGradient } from './layers.js';
+export type { LinearGradients } from './linear.js';
 export type { CacheAttentionOptions, KvCache, KvCacheOptions } from './kv-cache.js';
 export { load, type LoadOptions, version } from './load.js';
+export type { CrossEntropyResult } from './loss.js';
 export type { MultiHeadAttention, MultiHeadForwardOptions, MultiHeadOptions, MultiHeadParameters } from './multi-head.js';
 export type { ParameterSource } from './multi-head-import.js';
 export { alibiSlopes, sinusoidal } from './positional.js';

@@ -193,10 +193,11 @@ export class EngineMemory {
   }
 
   /** Fills `into` from the heap. */
-  read(address: Address, into: Float32Array | Uint8Array): void {
+  read(address: Address, into: Float32Array | Int32Array | Uint8Array): void {
     const end = address + into.byteLength;
-    const { bytes, floats } = this.#upTo(end);
-    into.set(into instanceof Float32Array ? floats.subarray(address / BYTES_PER_FLOAT, end / BYTES_PER_FLOAT) : bytes.subarray(address, end));
+    const { bytes, ints, floats } = this.#upTo(end);
+    const from = into instanceof Float32Array ? floats : into instanceof Int32Array ? ints : bytes;
+    into.set(from.subarray(address / into.BYTES_PER_ELEMENT, end / into.BYTES_PER_ELEMENT));
   }
 
   /** Calls an operation of the core and returns its status. What the fields leave out is 0. */

@@ -23,9 +23,18 @@ type AttentionFields =
   | 'scores' | 'scoreStage' | 'logSumExp' | 'workspace' | 'workspaceBytes';
 type LinearFields = 'x' | 'weight' | 'bias' | 'out' | 'rows' | 'inDim' | 'outDim' | 'workspace' | 'workspaceBytes';
 type RowsFields = 'operation' | 'x' | 'out' | 'rows' | 'columns' | 'gamma' | 'beta' | 'epsilon';
+type LinearBackwardFields =
+  | 'dOut' | 'x' | 'weight' | 'dX' | 'dWeight' | 'dBias' | 'rows' | 'inDim' | 'outDim' | 'workspace' | 'workspaceBytes';
+type RowsBackwardFields =
+  | 'operation' | 'dOut' | 'x' | 'dX' | 'rows' | 'columns' | 'gamma' | 'dGamma' | 'dBeta' | 'epsilon'
+  | 'workspace' | 'workspaceBytes';
+type EmbeddingBackwardFields = 'dOut' | 'indices' | 'dTable' | 'count' | 'rows' | 'dim';
+type CrossEntropyFields = 'logits' | 'targets' | 'loss' | 'dLogits' | 'rows' | 'classes' | 'workspace' | 'workspaceBytes';
+type AdamFields =
+  | 'parameters' | 'gradients' | 'mean' | 'square' | 'count' | 'settings' | 'fault' | 'workspace' | 'workspaceBytes';
 type RotaryTablesFields = 'base' | 'positions' | 'cosines' | 'sines' | 'rows' | 'pairs';
 type RotaryFields =
-  | 'batch' | 'heads' | 'length' | 'dim' | 'cosines' | 'sines' | 'rows' | 'pairs' | 'tableRows' | 'neighbours';
+  | 'batch' | 'heads' | 'length' | 'dim' | 'cosines' | 'sines' | 'rows' | 'pairs' | 'tableRows' | 'neighbours' | 'backward';
 type WeightFields = 'wx' | 'wh' | 'bx' | 'bh' | 'peephole';
 type RecurrentFields =
   | 'cell' | 'direction' | 'onnxOrder' | 'resetBefore' | 'relu' | 'batch' | 'length' | 'inputDim' | 'hidden' | 'lengths'
@@ -35,7 +44,12 @@ type RecurrentFields =
 export interface Calls {
   attention: CallFields<AttentionFields, AttentionTensors>;
   linear: CallFields<LinearFields>;
+  linearBackward: CallFields<LinearBackwardFields>;
   rows: CallFields<RowsFields>;
+  rowsBackward: CallFields<RowsBackwardFields>;
+  embeddingBackward: CallFields<EmbeddingBackwardFields>;
+  crossEntropy: CallFields<CrossEntropyFields>;
+  adam: CallFields<AdamFields>;
   rotaryTables: CallFields<RotaryTablesFields>;
   rotary: CallFields<RotaryFields, 'x' | 'out'>;
   recurrent: CallFields<RecurrentFields>;
@@ -57,6 +71,10 @@ export interface RawModule extends Operations {
   linearWorkspaceBytes(inDim: number, outDim: number): number;
   /** `cell` and `direction` as in the call, `rows` is batch * length. */
   recurrentWorkspaceBytes(cell: number, direction: number, rows: number, inputDim: number, hidden: number): number;
+  linearBackwardWorkspaceBytes(rows: number, inDim: number, outDim: number): number;
+  normBackwardWorkspaceBytes(rows: number, columns: number): number;
+  crossEntropyWorkspaceBytes(rows: number): number;
+  adamWorkspaceBytes(count: number): number;
   /** Threaded builds only. */
   PThread?: { terminateAllThreads(): void };
 }

@@ -1,5 +1,6 @@
 import { doubles, expectOptions, expectShape, finite, invalid, type List, type Numbers, numbers, oneOf, wholeNumber, wholeNumbers } from './arguments.js';
 import { QkvError } from './errors.js';
+import type { XGradient } from './layers.js';
 import type { Block, EngineMemory, Frame } from './memory.js';
 import type { Calls } from './module.js';
 import { describe, showShape, sizeOf, type Tensor, type TensorLike } from './tensor.js';
@@ -92,8 +93,8 @@ export class RotaryCall {
   readonly #fields: Calls['rotary'];
 
   /** Checks the options for rows of `dim` numbers and reserves tables in the frame. */
-  constructor(frame: Frame, options: RotaryOptions, length: number, dim: number) {
-    expectOptions('rotary', options, ['pairing', 'positions', 'offset', 'base', 'dims', 'cos', 'sin']);
+  constructor(frame: Frame, options: RotaryOptions, length: number, dim: number, operation = 'rotary') {
+    expectOptions(operation, options, ['pairing', 'positions', 'offset', 'base', 'dims', 'cos', 'sin']);
     const pairing = oneOf(options.pairing, 'pairing', ['halves', 'neighbours']);
     const given = givenTables(options);
     const pairs = dimsOf(options, dim, given) / 2;
@@ -110,24 +111,42 @@ export class RotaryCall {
     this.#tables = given ? undefined : { ...shared, base: frame.input(new Float64Array([base])), positions: at };
   }
 
-  /** Makes the tables and turns x, (batch, heads, length, dim) with strides, into `out`, which may be x. */
-  run(name: string, batch: number, heads: number, strides: readonly number[], x: Block, out: Block): void {
+  /**
+   * Makes the tables and turns x, (batch, heads, length, dim) with strides, into `out`, which may be x; `backward`
+   * turns dOut into dX.
+   */
+  run(name: string, batch: number, heads: number, strides: readonly number[], x: Block, out: Block, backward = false): void {
     if (this.#tables) this.#frame.run(name, 'rotaryTables', this.#tables);
-    this.#frame.run(name, 'rotary', this.#fields, { batch, heads, x, xStrides: strides, out, outStrides: strides });
+    this.#frame.run(name, 'rotary', this.#fields, { batch, heads, x, xStrides: strides, out, outStrides: strides, backward });
   }
 }
 
-export function rotary(memory: EngineMemory, xLike: TensorLike, options: RotaryOptions): Tensor {
-  const x = numbers(xLike, 'x');
-  if (x.shape.length < 2) {
-    throw new QkvError('SHAPE_MISMATCH', `x has rank 1 with shape ${showShape(x.shape)}, expected (..., length, dim).`);
+/** Rows that turn. */
+function rowsToTurn(like: TensorLike, name: string): Numbers {
+  const rows = numbers(like, name);
+  if (rows.shape.length < 2) {
+    throw new QkvError('SHAPE_MISMATCH', `${name} has rank 1 with shape ${showShape(rows.shape)}, expected (..., length, dim).`);
   }
-  const [length, dim] = x.shape.slice(-2) as [number, number];
+  return rows;
+}
+
+function turned(memory: EngineMemory, operation: 'rotary' | 'rotaryBackward', x: Numbers, options: RotaryOptions): Tensor {
+  const { shape } = x;
+  const [length, dim] = shape.slice(-2) as [number, number];
   const frame = memory.frame();
-  const call = new RotaryCall(frame, options, length, dim);
+  const call = new RotaryCall(frame, options, length, dim, operation);
   const strides = [0, length * dim, dim, 1];
   const from = frame.input(x);
-  const out = frame.output(x.shape);
-  call.run('rotary', 1, sizeOf(x.shape.slice(0, -2)), strides, from, out);
-  return frame.read(out, x.shape);
+  const out = frame.output(shape);
+  call.run(operation, 1, sizeOf(shape.slice(0, -2)), strides, from, out, operation === 'rotaryBackward');
+  return frame.read(out, shape);
+}
+
+export const rotary = (memory: EngineMemory, x: TensorLike, options: RotaryOptions): Tensor =>
+  turned(memory, 'rotary', rowsToTurn(x, 'x'), options);
+
+export function rotaryBackward(memory: EngineMemory, dOutLike: TensorLike, xLike: TensorLike, options: RotaryOptions): XGradient {
+  const dOut = numbers(dOutLike, 'dOut');
+  expectShape(dOut, 'dOut', rowsToTurn(xLike, 'x').shape, "x's shape");
+  return { dX: turned(memory, 'rotaryBackward', dOut, options) };
 }

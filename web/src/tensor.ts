@@ -175,6 +175,10 @@ export function isNumericArray(value: unknown): value is NumericArray {
   return ArrayBuffer.isView(value) && !(value instanceof DataView);
 }
 
+/** Whether the two have memory in common. */
+export const overlap = (a: Float32Array, b: Float32Array): boolean =>
+  a.buffer === b.buffer && a.byteOffset < b.byteOffset + b.byteLength && b.byteOffset < a.byteOffset + a.byteLength;
+
 /** Float32 data of a typed array: itself where it is that already, else a converted copy. */
 export function toFloat32(data: NumericArray): Float32Array {
   if (data instanceof Float32Array) return data;

@@ -70,6 +70,15 @@ export class Connection {
     return out ? written(value as Written, out) : value;
   }
 
+  /** A step of adam() is in place: what it makes of the copies in the worker is written back. */
+  async #step(target: Target, name: string, values: readonly unknown[]): Promise<unknown> {
+    const given = { ...readGiven(values), transfer: false };
+    const made = (await this.#call(target, 'step', name, given)) as Place[];
+    const parameters = given.values[0] as Place[];
+    made.forEach(({ data }, i) => fill(parameters[i]!, data, `parameters[${i}]`));
+    return parameters;
+  }
+
   /** Once for each signal, since one may be for many calls. */
   #listen(signal: AbortSignal): void {
     if (this.#signals.has(signal)) return;
@@ -136,6 +145,7 @@ export class Connection {
     const call = async (member: string, given: readonly unknown[]): Promise<unknown> => {
       const called = isEngine ? member : `${name}.${member}`;
       if (isDisposed) throw new QkvError('DISPOSED', `${called}: this was disposed; engine.${name}() gives a new one.`);
+      if (called === 'adam.step') return this.#step(target, called, given);
       return this.#call(target, member, called, readGiven(given));
     };
     const dispose = async (): Promise<void> => {
@@ -177,10 +187,19 @@ interface Written {
   readonly output: Tensor;
 }
 
+/** Memory of the caller's that a call writes to. */
+interface Place {
+  readonly data: Float32Array;
+}
+
+function fill(place: Place, data: Float32Array, name: string): void {
+  if (place.data.length !== data.length) invalid(`${name}: its memory was transferred away while the call ran.`);
+  place.data.set(data);
+}
+
 /** The result with its output in the caller's memory. */
-function written(result: Written, out: { readonly data: Float32Array }): Written {
+function written(result: Written, out: Place): Written {
   const { data, shape, constructor } = result.output;
-  if (out.data.length !== data.length) invalid('out: its memory was transferred away while the call ran.');
-  out.data.set(data);
+  fill(out, data, 'out');
   return { ...result, output: (out instanceof constructor ? out : tensor(out.data, shape)) as Tensor };
 }

@@ -3,7 +3,7 @@ import type { AttentionResult } from './attention.js';
 import type { Engine } from './engine.js';
 import type { ResidentTensor } from './resident.js';
 import type { ScoreOptions } from './score-options.js';
-import type { NestedBooleans, NestedNumbers, NumericArray } from './tensor.js';
+import type { NestedBooleans, NestedNumbers, NumericArray, TensorLike } from './tensor.js';
 
 /**
  * What every call to a worker may be told besides its own options: in these, or in an object of their own after
@@ -24,7 +24,8 @@ export interface CallOptions {
   onProgress?: ((done: number) => void) | undefined;
   /**
    * Hands the memory of the arguments over instead of a copy: typed arrays are empty afterwards. Those over a part
-   * of a buffer or over shared memory, and `out`, are copied all the same. Default false.
+   * of a buffer or over shared memory, `out`, and all that adam's step() is given are copied all the same. Default
+   * false.
    */
   transfer?: boolean | undefined;
 }
@@ -82,7 +83,7 @@ export type WithCallOptions<Args extends readonly unknown[]> = Required<Args> ex
     : Args;
 
 /** Last arguments that are not options. */
-type Operand = Sent<IndicesLike | undefined | number>;
+type Operand = Sent<IndicesLike | readonly TensorLike[] | undefined | number>;
 
 /** A tensor in the memory of an engine in a worker. It goes into the calls of that engine as a tensor does. */
 export type RemoteTensor = Remote<ResidentTensor<Float32Array | Uint8Array>>;
