@@ -5,24 +5,29 @@ import type { OperatorNode, Route } from './node.js';
 import { broadcastTo, reshape, transpose } from './shapes.js';
 import { type Floats, sizeOf } from './values.js';
 
-function axisOf(node: OperatorNode, rank: number): number {
+export function axisOf(node: OperatorNode, rank: number): number {
   const axis = node.integer('axis') ?? -1;
   if (axis < -rank || axis >= rank) throw new Error(`axis is ${axis}, expected one of rank ${rank}`);
   return axis < 0 ? axis + rank : axis;
 }
 
+/** The order of axes that has the operator's at the end, where the library's is. A swap of two axes undoes itself. */
+export function axisLast(node: OperatorNode, rank: number): number[] {
+  const axis = axisOf(node, rank);
+  const order = Array.from({ length: rank }, (_, i) => i);
+  [order[axis], order[rank - 1]] = [rank - 1, axis];
+  return order;
+}
+
 export function softmax(engine: Engine, node: OperatorNode): Route[] {
   if (node.opset < 13) throw new Error(`Softmax of opset ${node.opset} joins axes, which the adapter does not do; expected 13 or later`);
   const x = node.floats(0, 'input');
-  const axis = axisOf(node, x.shape.length);
-  // The library's softmax is along the last axis. A swap of two axes undoes itself.
-  const order = x.shape.map((_, i) => i);
-  [order[axis], order[order.length - 1]] = [order.length - 1, axis];
+  const order = axisLast(node, x.shape.length);
   return [{ name: 'softmax', outputs: [transpose(engine.softmax(transpose(x, order)), order)] }];
 }
 
 /** Axis `axis` and those after it as one; `parameter` for each of its elements. */
-function asRows(x: Floats, axis: number) {
+export function asRows(x: Floats, axis: number) {
   const normalized = x.shape.slice(axis);
   return {
     rows: reshape(x, [sizeOf(x.shape.slice(0, axis)), sizeOf(normalized)]),
@@ -32,7 +37,7 @@ function asRows(x: Floats, axis: number) {
 }
 
 /** Which type to compute in: 1 is float32, the library's. */
-function expectFloat32(node: OperatorNode): void {
+export function expectFloat32(node: OperatorNode): void {
   const stashed = node.integer('stash_type') ?? 1;
   if (stashed !== 1) throw new Error(`stash_type is ${stashed}, expected 1 (float32)`);
 }
@@ -56,11 +61,15 @@ export function rmsNormalization(engine: Engine, node: OperatorNode): Route[] {
   return [{ name: 'rmsNorm', outputs: [reshape(made, x.shape)] }];
 }
 
-export function gelu(engine: Engine, node: OperatorNode): Route[] {
+export function approximateOf(node: OperatorNode): 'none' | 'tanh' {
   const approximate = node.text('approximate') ?? 'none';
   if (approximate !== 'none' && approximate !== 'tanh') throw new Error(`approximate is "${approximate}", expected none or tanh`);
-  return [{ name: 'gelu', outputs: [engine.gelu(node.floats(0, 'X'), { approximate })] }];
+  return approximate;
 }
+
+export const gelu = (engine: Engine, node: OperatorNode): Route[] => [
+  { name: 'gelu', outputs: [engine.gelu(node.floats(0, 'X'), { approximate: approximateOf(node) })] },
+];
 
 /** x * sigmoid(alpha * x) = silu(alpha * x) / alpha: what alpha does beyond silu is done at the edge. */
 export function swish(engine: Engine, node: OperatorNode): Route[] {

@@ -7,8 +7,10 @@ import type { GraphNode } from './graph.js';
 import type { Attribute } from './node.js';
 import { type Description, isHalf, readValue, type Value } from './values.js';
 
+/** Outputs; of the last also gradients. */
 export const SUITES = ['onnx', 'ort'] as const;
-export type Suite = (typeof SUITES)[number];
+export const GRADIENT_SUITE = 'tfjs';
+export type Suite = (typeof SUITES)[number] | typeof GRADIENT_SUITE;
 
 /** A line of a suite's index. */
 export interface Entry {
@@ -22,6 +24,11 @@ export interface Tolerance {
   readonly atol: number;
 }
 
+export interface GradientTolerance {
+  readonly gradient_rtol: number;
+  readonly gradient_atol: number;
+}
+
 export interface Case {
   readonly suite: Suite;
   readonly name: string;
@@ -33,8 +40,11 @@ export interface Case {
   /** null where one is left out. */
   readonly inputs: readonly (Description | null)[];
   readonly outputs: readonly (Description | null)[];
-  readonly tolerance: Tolerance;
+  readonly tolerance: Tolerance & Partial<GradientTolerance>;
   readonly data: string;
+  /** A loss's gradient by each output, or null where it has none, and by each input. */
+  readonly upstream?: readonly (Description | null)[];
+  readonly gradients?: readonly (Description | null)[];
 }
 
 function projectRoot(): string {
@@ -54,18 +64,21 @@ const folder = told ?? join(projectRoot(), '..', 'shared', 'conformance');
 export function entriesOf(suite: Suite): Entry[] | undefined {
   const index = join(folder, suite, 'index.json');
   if (existsSync(index)) return JSON.parse(readFileSync(index, 'utf8')) as Entry[];
-  if (told !== undefined && !SUITES.some((name) => existsSync(join(folder, name, 'index.json')))) {
-    throw new Error(`QKV_CONFORMANCE is ${told}, which has neither onnx/index.json nor ort/index.json in it`);
+  if (told !== undefined && ![...SUITES, GRADIENT_SUITE].some((name) => existsSync(join(folder, name, 'index.json')))) {
+    throw new Error(`QKV_CONFORMANCE is ${told}, which has none of onnx/index.json, ort/index.json and tfjs/index.json in it`);
   }
   return undefined;
 }
+
+type Values = (Value | null)[];
 
 export function loadCase(suite: Suite, name: string) {
   const place = join(folder, suite, name);
   const one: Case = { ...(JSON.parse(readFileSync(join(place, 'case.json'), 'utf8')) as Case), suite };
   const file = readFileSync(join(place, one.data));
   const read = (description: Description | null): Value | null => description && readValue(description, file);
-  return { case: one, inputs: one.inputs.map(read), expected: one.outputs.map(read) };
+  const [upstream, gradients] = [one.upstream ?? [], one.gradients ?? []].map((list) => list.map(read)) as [Values, Values];
+  return { case: one, inputs: one.inputs.map(read), expected: one.outputs.map(read), upstream, gradients };
 }
 
 const HALF_SOFTMAX: readonly unknown[] = [10, 16];

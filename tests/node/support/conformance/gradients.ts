@@ -1,0 +1,74 @@
+// Which adapter function answers for the gradients of which operator: given those by its outputs, those by its
+// inputs.
+import type { Engine } from 'qkv';
+
+import { OperatorNode } from './node.js';
+import { approximateOf, asRows, axisLast, axisOf, expectFloat32 } from './rows.js';
+import { reshape, transpose } from './shapes.js';
+import type { Case } from './suite.js';
+import { lookupOf, lossesOf } from './training.js';
+import { type Floats, floatsOf, type Value } from './values.js';
+
+/** One for each input, null where there is none. */
+type Gradients = (Floats | null)[];
+type Backward = (engine: Engine, node: OperatorNode, upstream: readonly (Floats | null)[]) => Gradients;
+
+function softmax(engine: Engine, node: OperatorNode, [dOut]: readonly (Floats | null)[]): Gradients {
+  const x = node.floats(0, 'input');
+  const order = axisLast(node, x.shape.length);
+  return [transpose(engine.softmaxBackward(transpose(dOut!, order), transpose(x, order)).dX, order)];
+}
+
+function norm(engine: Engine, node: OperatorNode, [dOut]: readonly (Floats | null)[]): Gradients {
+  expectFloat32(node);
+  const x = node.floats(0, 'X');
+  const [scale, bias] = [node.floats(1, 'Scale'), node.optionalFloats(2)];
+  const { rows, parameter } = asRows(x, axisOf(node, x.shape.length));
+  const options = { gamma: parameter(scale), eps: node.number('epsilon') ?? 1e-5 };
+  const upstream = reshape(dOut!, rows.shape);
+  const { dX, dGamma, dBeta } = node.op === 'LayerNormalization'
+    ? engine.layerNormBackward(upstream, rows, { ...options, beta: parameter(bias) })
+    : { ...engine.rmsNormBackward(upstream, rows, options), dBeta: undefined };
+  return [reshape(dX, x.shape), reshape(dGamma!, scale.shape), dBeta ? reshape(dBeta, bias!.shape) : null];
+}
+
+const gelu: Backward = (engine, node, [dOut]) =>
+  [engine.geluBackward(dOut!, node.floats(0, 'X'), { approximate: approximateOf(node) }).dX];
+
+function gather(engine: Engine, node: OperatorNode, [dOut]: readonly (Floats | null)[]): Gradients {
+  const { table, indices } = lookupOf(node);
+  return [engine.embeddingBackward(dOut!, table, indices).dTable, null];
+}
+
+/** The loss is the last thing computed: its gradient multiplies what crossEntropy() gives. */
+function crossEntropy(engine: Engine, node: OperatorNode, [dOut]: readonly (Floats | null)[]): Gradients {
+  const { reduction, dLogits: { data, shape } } = lossesOf(engine, node);
+  const factor = (i: number) => dOut!.data[reduction === 'none' ? Math.floor(i / shape[1]!) : 0]!;
+  return [{ data: Float32Array.from(data, (x, i) => x * factor(i)), shape }, null];
+}
+
+const OPERATORS: Readonly<Record<string, Backward>> = {
+  Gather: gather,
+  Gelu: gelu,
+  LayerNormalization: norm,
+  RMSNormalization: norm,
+  Softmax: softmax,
+  SoftmaxCrossEntropyLoss: crossEntropy,
+};
+
+/** Whether the adapter knows the gradients of an operator. */
+export const hasGradients = (op: string): boolean => op in OPERATORS;
+
+export function runGradients(
+  engine: Engine,
+  { op, domain, opset, attributes, outputs }: Case,
+  inputs: readonly (Value | null)[],
+  upstream: readonly (Value | null)[],
+): Gradients {
+  const operator = OPERATORS[[domain, op].filter(Boolean).join('.')];
+  if (!operator) throw new Error(`the adapter does not know the gradients of ${op}; it knows ${Object.keys(OPERATORS).join(', ')}`);
+  const node = new OperatorNode({ op, domain, opset, attributes, inputs, wanted: outputs.map((output) => output !== null) });
+  const gradients = operator(engine, node, upstream.map((value) => value && floatsOf(value)));
+  node.expectAllRead();
+  return gradients;
+}
