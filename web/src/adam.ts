@@ -87,12 +87,11 @@ export class Adam {
   }
 
   /**
-   * One step: with g the gradients, clipped, in step t
-   * ```
-   * mean = beta1 mean + (1 - beta1) g,  square = beta2 square + (1 - beta2) g^2
-   * parameter -= lr weightDecay parameter
-   * parameter -= lr (mean / (1 - beta1^t)) / (sqrt(square / (1 - beta2^t)) + eps)
-   * ```
+   * One step, the t-th: with g the gradients, clipped,
+   * - `mean = beta1 mean + (1 - beta1) g`, `square = beta2 square + (1 - beta2) g^2`,
+   * - `parameter -= lr weightDecay parameter`,
+   * - `parameter -= lr (mean / (1 - beta1^t)) / (sqrt(square / (1 - beta2^t)) + eps)`.
+   *
    * Gradients below 2^-50 count as 0. Of a step that fails nothing is written, and none is counted.
    *
    * @param parameters tensors with float32 data, which are written to; of the same shapes in every step
