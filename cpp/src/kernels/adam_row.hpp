@@ -51,7 +51,11 @@ inline void adam_row(float* parameters, const float* gradients, float* means, fl
 inline double sum_of_squares(const float* x, extent count) {
   constexpr int chains = 4;
   double sum[chains] = {};
-  for (extent i = 0; i < count; ++i) sum[i % chains] += static_cast<double>(x[i]) * x[i];
+  extent i = 0;
+  for (; i + chains <= count; i += chains) {
+    for (int c = 0; c < chains; ++c) sum[c] += static_cast<double>(x[i + c]) * x[i + c];
+  }
+  for (; i < count; ++i) sum[0] += static_cast<double>(x[i]) * x[i];
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
