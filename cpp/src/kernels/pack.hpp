@@ -98,8 +98,7 @@ inline bool clear_non_finite(float* panel, extent count) {
     }
   }
   if (simd::sum_lanes(probe[0] + probe[1]) == 0.0f) return false;
-  std::replace_if(
-      panel, panel + count, [](float x) { return !std::isfinite(x); }, 0.0f);
+  std::replace_if(panel, panel + count, [](float x) { return !std::isfinite(x); }, 0.0f);
   return true;
 }
 
