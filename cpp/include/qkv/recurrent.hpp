@@ -56,8 +56,8 @@ struct recurrent_parameters {
 
 struct recurrent_inputs {
   view<const float, 3> x;                 // (batch, length, input_dim)
-  view<const float, 3> h0;                // (directions, batch, hidden), or empty for zeros
-  view<const float, 3> c0;                // lstm: the same
+  view<const float, 3> h0 = {};           // (directions, batch, hidden), or empty for zeros
+  view<const float, 3> c0 = {};           // lstm: the same
   const std::int32_t* lengths = nullptr;  // valid steps of each sequence, or null for all
 };
 
@@ -65,7 +65,7 @@ struct recurrent_outputs {
   view<float, 3> outputs;  // (batch, length, directions * hidden): every h, in time order, forward
                            // first; zeros beyond a sequence's length
   view<float, 3> h;  // (directions, batch, hidden): after the last step that the direction took
-  view<float, 3> c;  // lstm: the same
+  view<float, 3> c = {};  // lstm: the same
 };
 
 struct recurrent_sizes {

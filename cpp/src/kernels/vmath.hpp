@@ -10,9 +10,14 @@ namespace qkv::simd {
 // x = n ln 2 + r with n whole and |r| <= ln 2 / 2, so e^x = 2^n e^r; e^r is 1 + r + r^2 times a
 // polynomial fitted by Remez's exchange to a relative error of 3e-9.
 struct exponential_parts {
-  batch power;       // 2^(n - 26), or 0 where n is -101
+  batch shifted;     // n + 101 in its low bits
   batch r;           //
   batch polynomial;  // 2^26 times the one above
+
+  // n + 101 as exponent bits is 2^(n - 26), and 0 where n is -101.
+  batch power() const {
+    return xsimd::bitwise_cast<float>(xsimd::bitwise_cast<int32_t>(shifted) << 23);
+  }
 };
 
 [[gnu::always_inline]] inline exponential_parts split_exponential(batch x) {
@@ -28,8 +33,7 @@ struct exponential_parts {
   p = madd(p, r, constant<0x1.5558f2p21f>());
   p = madd(p, r, constant<0x1.555492p23f>());
   p = madd(p, r, constant<0x1.fffffcp24f>());
-  // n + 101 as exponent bits is 2^(n - 26), and 0 where n is -101.
-  return {xsimd::bitwise_cast<float>(xsimd::bitwise_cast<int32_t>(shifted) << 23), r, p};
+  return {shifted, r, p};
 }
 
 // e^x for x <= 0, which is all that a softmax needs once its maximum is subtracted.
@@ -39,19 +43,20 @@ struct exponential_parts {
 // which WebAssembly cannot flush. NaN stays NaN, since 2^n comes in by a product and not by an
 // addition to bits, and -Infinity gives 0. Error: below 1.5 units in the last place.
 inline batch exp_nonpositive(batch x) {
-  const auto [power, r, polynomial] = split_exponential(max(x, constant<-70.0078652f>()));
-  batch p = madd(polynomial, r, constant<0x1p26f>());
-  p = madd(p, r, constant<0x1p26f>());
-  return p * power;
+  const exponential_parts parts = split_exponential(max(x, constant<-70.0078652f>()));
+  batch p = madd(parts.polynomial, parts.r, constant<0x1p26f>());
+  p = madd(p, parts.r, constant<0x1p26f>());
+  return p * parts.power();
 }
 
 // (1 - e^-2|x|) / (1 + e^-2|x|) with the sign of x. 1 - e^-2|x| comes from the parts of the power,
 // so that it keeps its digits near 0: |tanh x| is then relatively exact, and x where x is tiny.
 inline batch tanh(batch x) {
   // From 10 on the result is 1. NaN stays NaN.
-  const auto [power, r, polynomial] =
+  const exponential_parts parts =
       split_exponential(max(constant<-2.0f>() * xsimd::abs(x), constant<-20.0f>()));
-  const batch rest = madd(polynomial, r, constant<0x1p26f>()) * r;
+  const batch power = parts.power();
+  const batch rest = madd(parts.polynomial, parts.r, constant<0x1p26f>()) * parts.r;
   const batch power_less_1 = madd(rest, power, madd(power, constant<0x1p26f>(), constant<-1.0f>()));
   return xsimd::copysign(power_less_1 / (constant<2.0f>() + power_less_1), x);
 }
