@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
-import { type Adam, type Engine, tensor } from 'qkv';
+import { type Adam, type Engine, type ResidentTensor, tensor } from 'qkv';
 
 import { errorOf, loadVariant, variant } from '../support/engine.js';
 import { type Refusal, refuses } from '../support/refusals.js';
@@ -10,9 +10,11 @@ import { wrongBuffer, wrongNames, wrongNumber, wrongPlace, wrongTensor } from '.
 
 let engine: Engine;
 let optimizer: Adam;
+let resident: ResidentTensor;
 before(async () => {
   engine = await loadVariant();
   optimizer = engine.adam();
+  resident = engine.resident([7]);
   optimizer.step([tensor([[0, 0, 0], [0, 0, 0]]), tensor([0])], [[[1, 1, 1], [1, 1, 1]], [1]]);
 });
 after(() => engine.dispose());
@@ -75,7 +77,7 @@ refuses('adam refuses', {
       ...[undefined, null, 5, 'ab', {}, parameters[0]].map((given) => invalid(`${String(given)}`, () => step(given, gradients), /^parameters is .+, expected an array of tensors\.$/)),
       ...wrongPlace('parameters[1]', (given) => step([parameters[0], given], gradients)),
       invalid('nested arrays', () => step([parameters[0], [7]], gradients), /^parameters\[1\] holds nested arrays, expected a tensor with a Float32Array/),
-      invalid('a resident tensor', () => step([parameters[0], engine.resident([7])], gradients), /^parameters\[1\] is an object of class ResidentTensor, expected a tensor with a Float32Array/),
+      invalid('a resident tensor', () => step([parameters[0], resident], gradients), /^parameters\[1\] is an object of class ResidentTensor, expected a tensor with a Float32Array/),
       invalid('doubles', () => step([parameters[0], { data: Float64Array.of(7), shape: [1] }], gradients), /^parameters\[1\] holds an object of class Float64Array, expected a tensor with a Float32Array/),
       misfit('too few', () => step([parameters[0]], gradients), /^parameters has 1 tensors, expected 2/),
       misfit('another shape than in the first step', () => step([parameters[0], zeros(2)], gradients), /^parameters\[1\] has shape \(2\), expected \(1\): as in the first step/),

@@ -75,6 +75,7 @@ export function everyCall(choices: Choices): EveryCall[] {
     one('silu', { x: [dim] }, (engine, { x }) => engine.silu(x)),
     one('embedding', { table: [keys, dim] }, (engine, { table }) => engine.embedding(table, [0, keys - 1, 0])),
     one('rotary', { x: [batch, length, dim], cos: [length, pairs], sin: [length, pairs] }, (engine, { x, cos, sin }) => engine.rotary(x, { pairing: 'halves', cos, sin })),
+    ...everyGradient({ batch, length, keys, dim, hidden, pairs }),
     one('rnn', { x: [batch, length, dim], ...weights(1), h0: [batch, hidden] }, (engine, { x, h0, ...parameters }) => engine.rnn(x, parameters, { h0 })),
     one('rnnStep', { x: [dim], ...weights(1), h: [hidden] }, (engine, { x, h, ...parameters }) => engine.rnnStep(x, { h }, parameters)),
     one('lstm', { x: [batch, length, dim], ...weights(4), peephole: [3 * hidden], h0: [batch, hidden], c0: [batch, hidden] },
@@ -82,5 +83,37 @@ export function everyCall(choices: Choices): EveryCall[] {
     one('lstmStep', { x: [batch, dim], ...weights(4), h: [batch, hidden], c: [batch, hidden] }, (engine, { x, h, c, ...parameters }) => engine.lstmStep(x, { h, c }, parameters)),
     one('gru', { x: [length, dim], ...weights(3), h0: [hidden] }, (engine, { x, h0, ...parameters }) => engine.gru(x, parameters, { h0, direction: 'reverse' })),
     one('gruStep', { x: [dim], ...weights(3), h: [hidden] }, (engine, { x, h, ...parameters }) => engine.gruStep(x, { h }, parameters, { resetAfter: false })),
+  ];
+}
+
+interface Sizes {
+  readonly batch: number;
+  readonly length: number;
+  readonly keys: number;
+  readonly dim: number;
+  readonly hidden: number;
+  readonly pairs: number;
+}
+
+/** The gradients of the building blocks, and what learns by them. Where only a shape matters, any tensor will do. */
+function everyGradient({ batch, length, keys, dim, hidden, pairs }: Sizes): EveryCall[] {
+  const zeros = (...shape: number[]) => tensor(new Float32Array(sizeOf(shape)), shape);
+  const rows = { dOut: [length, dim], x: [length, dim] };
+  return [
+    one('linearBackward', { dOut: [length, hidden], x: [length, dim], weight: [dim, hidden] },
+      (engine, { dOut, x, weight }) => engine.linearBackward(dOut, x, weight, zeros(hidden))),
+    one('softmaxBackward', rows, (engine, { dOut, x }) => engine.softmaxBackward(dOut, x)),
+    one('layerNormBackward', { ...rows, gamma: [dim] }, (engine, { dOut, x, gamma }) => engine.layerNormBackward(dOut, x, { gamma, beta: zeros(dim) })),
+    one('rmsNormBackward', { ...rows, gamma: [dim] }, (engine, { dOut, x, ...options }) => engine.rmsNormBackward(dOut, x, options)),
+    one('geluBackward', rows, (engine, { dOut, x }) => engine.geluBackward(dOut, x)),
+    one('siluBackward', rows, (engine, { dOut, x }) => engine.siluBackward(dOut, x)),
+    one('embeddingBackward', { dOut: [3, dim] }, (engine, { dOut }) => engine.embeddingBackward(dOut, zeros(keys, dim), [0, keys - 1, 0])),
+    one('rotaryBackward', { dOut: [batch, length, dim], cos: [length, pairs], sin: [length, pairs] },
+      (engine, { dOut, cos, sin }) => engine.rotaryBackward(dOut, zeros(batch, length, dim), { pairing: 'halves', cos, sin })),
+    one('crossEntropy', { logits: [length, dim] }, (engine, { logits }) => engine.crossEntropy(logits, new Int32Array(length))),
+    one('adam', { 'gradients[0]': [length, dim] }, (engine, inputs) => {
+      using optimizer = engine.adam();
+      return optimizer.step([zeros(length, dim)], [inputs['gradients[0]']]);
+    }),
   ];
 }

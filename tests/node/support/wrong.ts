@@ -8,7 +8,7 @@ type Call = (value: unknown) => unknown;
 type Wrong = readonly [name: string, value: unknown, came: string];
 
 /** Sentences that begin with this text. */
-const literal = (text: string): RegExp => new RegExp(`^${text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}`);
+export const literal = (text: string): RegExp => new RegExp(`^${text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}`);
 
 const sentence = (name: string, verb: string, came: string, expected: string): RegExp =>
   literal(`${name} ${verb} ${came}, expected ${expected}`);
