@@ -40,6 +40,7 @@ export type {
 export {
   gruParameters,
   type ImportedLstm,
+  type ImportedParameters,
   type ImportedRecurrent,
   lstmParameters,
   type NamedTensors,

@@ -21,11 +21,12 @@ export interface RecurrentSource {
 /** Tensors by the names that they have where they come from. */
 export type NamedTensors = Readonly<Record<string, TensorLike>>;
 
-type Imported<Parameters> = { [Name in keyof Parameters]: Tensor };
+/** The same names, as tensors. */
+export type ImportedParameters<Parameters> = { [Name in keyof Parameters]: Tensor };
 /** As rnn() and gru() take them: of one direction, or of both. */
-export type ImportedRecurrent = Imported<RecurrentParameters> | BothDirections<Imported<RecurrentParameters>>;
+export type ImportedRecurrent = ImportedParameters<RecurrentParameters> | BothDirections<ImportedParameters<RecurrentParameters>>;
 /** As lstm() takes them: of one direction, or of both. */
-export type ImportedLstm = Imported<LstmParameters> | BothDirections<Imported<LstmParameters>>;
+export type ImportedLstm = ImportedParameters<LstmParameters> | BothDirections<ImportedParameters<LstmParameters>>;
 
 /** Where each of our gates is among theirs. */
 interface GateOrders {
@@ -66,7 +67,7 @@ interface Given {
 
 const vector = (data: Float32Array<ArrayBuffer>): Tensor => new Tensor(data, Object.freeze([data.length]));
 
-function direction({ wx, wh, bx, bh, peephole }: Given, layout: Layout): Imported<LstmParameters> {
+function direction({ wx, wh, bx, bh, peephole }: Given, layout: Layout): ImportedParameters<LstmParameters> {
   const matrix = ({ data, shape }: Numbers): Tensor => {
     const [rows, columns] = layout.transposed ? [shape[1]!, shape[0]!] : [shape[0]!, shape[1]!];
     return new Tensor(arranged(data, rows, layout), Object.freeze([rows, columns]));
