@@ -49,16 +49,34 @@ struct norm_case {
                     : reference::rms_norm_backward<T>(gradients, values, scale, epsilon, columns);
   }
 
+  static void reverse_rows(std::vector<float>& data, extent columns) {
+    for (auto row = data.begin(); row != data.end(); row += columns) {
+      std::reverse(row, row + columns);
+    }
+  }
+
+  // The plain loop over the columns from last to first: the same sums, rounded in another way.
+  reference::norm_gradients<float> reversed(bool has_mean) const {
+    norm_case backwards = *this;
+    for (auto* data : {&backwards.x, &backwards.gamma, &backwards.d_out}) {
+      reverse_rows(*data, columns);
+    }
+    auto made = backwards.reference<float>(has_mean);
+    for (auto* data : {&made.d_x, &made.d_gamma, &made.d_beta}) reverse_rows(*data, columns);
+    return made;
+  }
+
   void check() const {
     for (bool has_mean : {true, false}) {
       CAPTURE(rows);
       CAPTURE(columns);
       CAPTURE(has_mean);
-      const auto made = run(has_mean), plain = reference<float>(has_mean);
+      const auto made = run(has_mean), plain = reference<float>(has_mean),
+                 other = reversed(has_mean);
       const auto exact = reference<double>(has_mean);
-      check_near(made.d_x, plain.d_x, exact.d_x);
-      check_near(made.d_gamma, plain.d_gamma, exact.d_gamma);
-      check_near(made.d_beta, plain.d_beta, exact.d_beta);
+      check_near(made.d_x, {plain.d_x, other.d_x}, exact.d_x);
+      check_near(made.d_gamma, {plain.d_gamma, other.d_gamma}, exact.d_gamma);
+      check_near(made.d_beta, {plain.d_beta, other.d_beta}, exact.d_beta);
     }
   }
 };
