@@ -27,6 +27,11 @@ class scratch {
 
 using reference::attention_sizes;
 
+inline void reverse_rows(std::vector<float>& rows, extent dim) {
+  if (dim == 0) return;
+  for (auto row = rows.begin(); row != rows.end(); row += dim) std::reverse(row, row + dim);
+}
+
 struct attention_case {
   attention_sizes sizes;
   std::vector<float> query, key, value;
@@ -135,28 +140,33 @@ struct attention_case {
   }
 
   template <typename T>
-  reference::attention_result<T> reference() const {
+  reference::attention_rules<T> reference_rules() const {
     const attention_options all = options();
     reference::attention_rules<T> plain;
     plain.scale = static_cast<T>(scale);
     plain.softcap = static_cast<T>(all.softcap);
-    plain.visible = [&](auto... at) { return visible(at...); };
-    if (all.bias) plain.bias = [&](auto... at) { return static_cast<T>(all.bias(at...)); };
+    plain.visible = [this](auto... at) { return visible(at...); };
+    if (all.bias) plain.bias = [all](auto... at) { return static_cast<T>(all.bias(at...)); };
     if (all.alibi_slopes != nullptr) {
-      plain.alibi = [&](extent b, extent h, extent i, extent j) {
+      plain.alibi = [this, all](extent b, extent h, extent i, extent j) {
         const standing at = stand(b, i, j);
         return static_cast<T>(all.alibi_slopes[h]) * static_cast<T>(std::abs(at.position - at.key));
       };
     }
-    if (all.sinks != nullptr) plain.sink = [&](extent h) { return static_cast<T>(all.sinks[h]); };
-    plain.dropped = [&](extent b, extent h, extent i, extent j) {
+    if (all.sinks != nullptr) plain.sink = [all](extent h) { return static_cast<T>(all.sinks[h]); };
+    plain.dropped = [this, all](extent b, extent h, extent i, extent j) {
       const auto row = static_cast<std::uint64_t>((b * sizes.num_heads + h) * sizes.query_len + i);
       return kernels::dropout_row(all.dropout.seed, row).at(j) <
              kernels::dropout_bound(all.dropout.probability);
     };
     plain.kept = 1 - static_cast<T>(all.dropout.probability);
+    return plain;
+  }
+
+  template <typename T>
+  reference::attention_result<T> reference() const {
     return reference::attention<T>({query.begin(), query.end()}, {key.begin(), key.end()},
-                                   {value.begin(), value.end()}, sizes, plain);
+                                   {value.begin(), value.end()}, sizes, reference_rules<T>());
   }
 
   void check() const {
@@ -177,12 +187,8 @@ struct attention_case {
   }
 
   void reverse_dims() {
-    for (std::vector<float>* rows : {&query, &key}) {
-      if (sizes.head_dim == 0) return;
-      for (auto row = rows->begin(); row != rows->end(); row += sizes.head_dim) {
-        std::reverse(row, row + sizes.head_dim);
-      }
-    }
+    reverse_rows(query, sizes.head_dim);
+    reverse_rows(key, sizes.head_dim);
   }
 };
 
