@@ -1,15 +1,12 @@
 // The fused pass: scores, softmax and the product with the values, tile by tile.
 #include "attention_tile.hpp"
 #include "kernels/attend_row.hpp"
-#include "kernels/dropout.hpp"
-#include "kernels/gemm.hpp"
 
 namespace qkv {
 
 namespace {
 
 using kernels::column_panel;
-using kernels::row_panel;
 
 // out *= rescale, row by row, where this tile's maximum was a new one.
 void rescale_rows(float* out, extent columns, const float* rescale) {
@@ -19,49 +16,6 @@ void rescale_rows(float* out, extent columns, const float* rescale) {
     float* row = out + q * columns;
     for (extent d = 0; d < columns; d += simd::lanes) {
       simd::store(row + d, simd::load(row + d) * factor);
-    }
-  }
-}
-
-// out += weights^T . values, where weights lie as [key][column_panel].
-void add_weighted_values(const float* weights, extent keys, const float* values,
-                         extent value_stride, float* out, extent columns) {
-  for (extent column = 0; column < columns; column += column_panel) {
-    for (extent q = 0; q < column_panel; q += row_panel) {
-      kernels::gemm_tile(row_panel, column_panel, keys, weights + q, column_panel,
-                         values + column * value_stride, {out + q * columns + column, columns},
-                         kernels::write::add);
-    }
-  }
-}
-
-// Values that are not finite were packed as 0. They count only where they are visible.
-void add_non_finite_values(const query_tile_pass& pass, const kernels::panel_range& part,
-                           float* out, extent columns) {
-  const attention_head& head = pass.head();
-  for (extent j = 0; j < part.keys; ++j) {
-    const extent key = part.first_key + j;
-    const float* value = head.value.data + key * head.value.stride;
-    for (extent q = 0; q < part.queries; ++q) {
-      if (!head.rules.visible(part.first_query + q, key)) continue;
-      const float weight = pass.scratch().scores[j * column_panel + q];
-      for (extent d = 0; d < head.value_dim; ++d) {
-        if (!std::isfinite(value[d])) out[q * columns + d] += weight * value[d];
-      }
-    }
-  }
-}
-
-// Sets dropped weights to 0; the rows' sums were taken before.
-void drop(const attention_head& head, const kernels::panel_range& part, float* weights) {
-  const std::uint32_t bound = kernels::dropout_bound(head.dropout.probability);
-  if (bound == 0) return;
-  for (extent q = 0; q < part.queries; ++q) {
-    const auto query = static_cast<std::uint64_t>(part.first_query + q);
-    const kernels::dropout_row row(head.dropout.seed, head.first_row + query);
-    for (extent j = 0; j < part.keys; ++j) {
-      const extent key = head.rules.key_base + part.first_key + j;
-      if (row.at(key) < bound) weights[j * column_panel + q] = 0.0f;
     }
   }
 }
@@ -101,7 +55,7 @@ void attend_row(const query_tile_pass& pass) {
     const extent columns = kernels::padded(head.value_dim, column_panel);
     kernels::score_row(head.head_dim, head.key.data + begin * head.key.stride, head.key.stride,
                        keys, scratch.query, scratch.scores);
-    pass.scale_scores(kernels::padded(keys, simd::lanes));
+    pass.scale_scores(scratch.scores, kernels::padded(keys, simd::lanes));
     head.rules.cap(scratch.scores, kernels::panels(keys, column_panel));
     kernels::online_softmax_row(scratch.scores, keys, scratch.rows(0));
     if (*scratch.rescale != 1.0f) {
@@ -132,8 +86,12 @@ void attend_panels(const query_tile_pass& pass) {
           drop(head, part, scratch.scores);
           // Panels of values are `keys` deep; this part begins at one of their rows.
           const float* values = scratch.value + (part.first_key - first_key) * column_panel;
-          add_weighted_values(scratch.scores, part.keys, values, keys, out, columns);
-          if (non_finite) add_non_finite_values(pass, part, out, columns);
+          add_weighted_rows(scratch.scores, part.keys, values, keys, out, columns);
+          if (!non_finite) return;
+          add_non_finite(head, part, scratch.scores, head.value_dim, [&](extent query, extent key) {
+            return weighed_row{head.value.data + key * head.value.stride,
+                               scratch.out + (query - pass.first()) * columns};
+          });
         });
   });
 }

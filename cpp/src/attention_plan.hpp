@@ -44,6 +44,10 @@ class attention_plan {
   // Packed sequences differ in length and so count as one task each; a batch is cut into tiles.
   extent sequences() const { return packed() ? options_.sequences.count : sizes_.batch; }
   attention_sequence sequence(extent number) const;
+  // The numbers of a batch's sequences.
+  key_range sequences_of(extent batch) const {
+    return packed() ? key_range{0, options_.sequences.count} : key_range{batch, batch + 1};
+  }
   // The sequence that a query of a batch belongs to.
   attention_sequence sequence_of(extent batch, extent query) const;
 

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "kernels/dropout.hpp"
+#include "kernels/gemm.hpp"
 #include "kernels/row.hpp"
 
 namespace qkv {
@@ -29,7 +31,7 @@ void for_each_block(extent head_dim, extent value_dim, const Block& block) {
 tile_scratch tile_scratch::take(workspace& memory, extent head_dim, extent value_dim) {
   tile_scratch scratch{};
   for_each_block(head_dim, value_dim,
-                 [&](float* tile_scratch::* member, extent rows, extent columns) {
+                 [&](float* tile_scratch::*member, extent rows, extent columns) {
                    scratch.*member = memory.floats(rows, columns);
                  });
   return scratch;
@@ -64,8 +66,8 @@ void query_tile_pass::scale(float* elements, extent count) const {
                    [&](simd::batch element) { return element * factor; });
 }
 
-void query_tile_pass::scale_scores(extent count) const {
-  if (!scales_queries()) scale(scratch_.scores, count);
+void query_tile_pass::scale_scores(float* scores, extent count) const {
+  if (!scales_queries()) scale(scores, count);
 }
 
 key_range query_tile_pass::keys_of(extent begin, extent end) const {
@@ -88,23 +90,56 @@ kernels::panel_range query_tile_pass::visible_part(extent query, extent first_ke
   return {first_ + query, queries, first_key + begin, seen.empty() ? 0 : end - begin};
 }
 
-void query_tile_pass::score(const kernels::panel_range& part, extent first_key,
-                            score_stage stage) const {
+void query_tile_pass::pack_keys(extent first_key, extent keys) const {
+  kernels::pack_rows<row_panel>(head_.key.data + first_key * head_.key.stride, head_.key.stride,
+                                keys, head_.head_dim, scratch_.key);
+}
+
+void query_tile_pass::score(const kernels::panel_range& part, extent first_key, score_stage stage,
+                            float* scores) const {
   const extent depth = head_.head_dim;
-  const float* keys = scratch_.key + (part.first_key - first_key) * depth;
-  const float* queries = scratch_.query + (part.first_query - first_) * depth;
-  for (extent key = 0; key < part.keys; key += row_panel) {
-    kernels::gemm_kernel<row_panel, kernels::panel_vectors>(
-        depth, keys + key * depth, row_panel, queries, column_panel,
-        scratch_.scores + key * column_panel, column_panel, kernels::write::store);
-  }
-  scale_scores(padded(part.keys, row_panel) * column_panel);
+  multiply_panel(depth, scratch_.key + (part.first_key - first_key) * depth, part.keys,
+                 scratch_.query + (part.first_query - first_) * depth, scores);
+  scale_scores(scores, padded(part.keys, row_panel) * column_panel);
   if (stage == score_stage::scaled) return;
-  head_.rules.cap(scratch_.scores, part.keys);
+  head_.rules.cap(scores, part.keys);
   if (stage == score_stage::capped) return;
-  head_.rules.add_bias(scratch_.scores, part);
-  head_.rules.add_alibi(scratch_.scores, part);
-  head_.rules.hide(scratch_.scores, part);
+  head_.rules.add_bias(scores, part);
+  head_.rules.add_alibi(scores, part);
+  head_.rules.hide(scores, part);
+}
+
+void multiply_panel(extent depth, const float* rows, extent count, const float* columns,
+                    float* to) {
+  for (extent row = 0; row < count; row += row_panel) {
+    kernels::gemm_kernel<row_panel, kernels::panel_vectors>(
+        depth, rows + row * depth, row_panel, columns, column_panel, to + row * column_panel,
+        column_panel, kernels::write::store);
+  }
+}
+
+void add_weighted_rows(const float* weights, extent keys, const float* rows, extent row_stride,
+                       float* out, extent columns) {
+  for (extent column = 0; column < columns; column += column_panel) {
+    for (extent q = 0; q < column_panel; q += row_panel) {
+      kernels::gemm_tile(row_panel, column_panel, keys, weights + q, column_panel,
+                         rows + column * row_stride, {out + q * columns + column, columns},
+                         kernels::write::add);
+    }
+  }
+}
+
+void drop(const attention_head& head, const kernels::panel_range& part, float* weights) {
+  const std::uint32_t bound = kernels::dropout_bound(head.dropout.probability);
+  if (bound == 0) return;
+  for (extent q = 0; q < part.queries; ++q) {
+    const auto query = static_cast<std::uint64_t>(part.first_query + q);
+    const kernels::dropout_row row(head.dropout.seed, head.first_row + query);
+    for (extent j = 0; j < part.keys; ++j) {
+      const extent key = head.rules.key_base + part.first_key + j;
+      if (row.at(key) < bound) weights[j * column_panel + q] = 0.0f;
+    }
+  }
 }
 
 }  // namespace qkv

@@ -1,6 +1,8 @@
 // What the passes over one tile of queries share: the inputs of a head, scratch, panels of scores.
 #pragma once
 
+#include <cmath>
+
 #include "kernels/pack.hpp"
 #include "kernels/score_rules.hpp"
 #include "qkv/attention.hpp"
@@ -51,33 +53,53 @@ class query_tile_pass {
                   extent count);
 
   // Runs on every key tile that some query of this tile sees, keys packed: tile(first_key, keys).
-  // A tile that the rules hide wholly costs nothing.
   template <typename Tile>
   void for_each_key_tile(const Tile& tile) const {
+    for_each_key_tile({0, head_.key_len}, [&](extent first_key, extent keys) {
+      pack_keys(first_key, keys);
+      tile(first_key, keys);
+    });
+  }
+
+  // Likewise within `limits`, and nothing packed. A tile that the rules hide wholly costs nothing.
+  template <typename Tile>
+  void for_each_key_tile(key_range limits, const Tile& tile) const {
     const key_range range = keys_of(first_, first_ + count_);
-    for (extent key = range.begin / key_tile * key_tile; key < range.end; key += key_tile) {
-      const extent keys = std::min(key_tile, head_.key_len - key);
-      if (head_.rules.forbid_all({first_, count_, key, keys})) continue;
-      kernels::pack_rows<kernels::row_panel>(head_.key.data + key * head_.key.stride,
-                                             head_.key.stride, keys, head_.head_dim, scratch_.key);
-      tile(key, keys);
+    const extent end = std::min(range.end, limits.end);
+    extent key = std::max(range.begin / key_tile * key_tile, limits.begin);
+    for (; key < end; key += key_tile) {
+      const extent keys = std::min(key_tile, limits.end - key);
+      if (!head_.rules.forbid_all({first_, count_, key, keys})) tile(key, keys);
     }
   }
 
-  // Runs panel by panel with scratch.scores filled, as far as `stage`: body(part). Queries that see
-  // no key of the tile are left out, and so are keys that none of the panel sees.
+  void pack_keys(extent first_key, extent keys) const;
+
+  // Runs panel by panel: body(part). Queries that see no key of the tile are left out, and so are
+  // keys that none of the panel sees.
   template <typename Body>
-  void for_each_panel(extent first_key, extent keys, score_stage stage, const Body& body) const {
+  void for_each_part(extent first_key, extent keys, const Body& body) const {
     for (extent query = 0; query < count_; query += kernels::column_panel) {
       const kernels::panel_range part = visible_part(query, first_key, keys);
-      if (part.keys == 0) continue;
-      score(part, first_key, stage);
-      body(part);
+      if (part.keys != 0) body(part);
     }
   }
 
-  // The products of queries and keys in scratch.scores become scores.
-  void scale_scores(extent count) const;
+  // Likewise with scratch.scores filled, as far as `stage`.
+  template <typename Body>
+  void for_each_panel(extent first_key, extent keys, score_stage stage, const Body& body) const {
+    for_each_part(first_key, keys, [&](const kernels::panel_range& part) {
+      score(part, first_key, stage, scratch_.scores);
+      body(part);
+    });
+  }
+
+  // Scores of keys packed from first_key on, as far as `stage`: [key][column_panel].
+  void score(const kernels::panel_range& part, extent first_key, score_stage stage,
+             float* scores) const;
+
+  // Products of queries and keys become scores.
+  void scale_scores(float* scores, extent count) const;
 
   const attention_head& head() const { return head_; }
   const tile_scratch& scratch() const { return scratch_; }
@@ -90,13 +112,45 @@ class query_tile_pass {
   // The union of what queries [begin, end) of the head see.
   key_range keys_of(extent begin, extent end) const;
   kernels::panel_range visible_part(extent query, extent first_key, extent keys) const;
-  void score(const kernels::panel_range& part, extent first_key, score_stage stage) const;
 
   const attention_head& head_;
   const tile_scratch& scratch_;
   extent first_;
   extent count_;
 };
+
+// to [count][column_panel] = rows, in row panels, times one column panel, both `depth` deep.
+void multiply_panel(extent depth, const float* rows, extent count, const float* columns, float* to);
+
+// out += weights^T . rows: weights [key][column_panel], rows in column panels `row_stride` deep.
+void add_weighted_rows(const float* weights, extent keys, const float* rows, extent row_stride,
+                       float* out, extent columns);
+
+// Sets dropped weights to 0.
+void drop(const attention_head& head, const kernels::panel_range& part, float* weights);
+
+struct weighed_row {
+  const float* from;
+  float* to;
+};
+
+// What is not finite was packed as 0: its share of a product of weights [key][column_panel] and
+// rows is added apart, where it is visible. row_of(query, key) says which row goes where.
+template <typename RowOf>
+void add_non_finite(const attention_head& head, const kernels::panel_range& part,
+                    const float* weights, extent columns, const RowOf& row_of) {
+  for (extent j = 0; j < part.keys; ++j) {
+    for (extent q = 0; q < part.queries; ++q) {
+      const extent query = part.first_query + q, key = part.first_key + j;
+      if (!head.rules.visible(query, key)) continue;
+      const float weight = weights[j * kernels::column_panel + q];
+      const weighed_row row = row_of(query, key);
+      for (extent d = 0; d < columns; ++d) {
+        if (!std::isfinite(row.from[d])) row.to[d] += weight * row.from[d];
+      }
+    }
+  }
+}
 
 // Fills scratch out, max and sum for the tile; no score matrix is held.
 void attention_fused_tile(const query_tile_pass& pass);

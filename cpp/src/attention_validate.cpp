@@ -1,4 +1,4 @@
-// What attention_forward() refuses.
+// What attention_forward() and attention_backward() refuse.
 #include "attention_validate.hpp"
 
 #include <cmath>
@@ -76,6 +76,26 @@ status validate_attention(const attention_inputs& inputs, const attention_option
                      within(outputs.weight_heads, inputs.query.shape[1]) &&
                      within(outputs.weight_queries, inputs.query.shape[2]);
   return valid ? status::ok : status::invalid_argument;
+}
+
+status validate_attention_backward(const view<const float, 4>& d_out,
+                                   const attention_inputs& inputs, const attention_options& options,
+                                   const attention_gradients& gradients) {
+  const status checked = validate_attention(inputs, options, {});
+  if (checked != status::ok) return checked;
+  const auto& [d_query, d_key, d_value, d_bias, d_sinks] = gradients;
+  const std::array out_shape{inputs.query.shape[0], inputs.query.shape[1], inputs.query.shape[2],
+                             inputs.value.shape[3]};
+  if (d_out.shape != out_shape || d_query.shape != inputs.query.shape ||
+      d_key.shape != inputs.key.shape || d_value.shape != inputs.value.shape ||
+      (d_bias && options.bias && d_bias.shape != options.bias.shape)) {
+    return status::shape_mismatch;
+  }
+  const bool contiguous = rows_are_contiguous(d_out) && rows_are_contiguous(d_query) &&
+                          rows_are_contiguous(d_key) && rows_are_contiguous(d_value) &&
+                          (rows_are_contiguous(d_bias) || d_bias.strides[3] == 0);
+  const bool given = (!d_bias || options.bias) && (d_sinks == nullptr || options.sinks != nullptr);
+  return contiguous && given ? status::ok : status::invalid_argument;
 }
 
 }  // namespace qkv

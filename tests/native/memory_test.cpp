@@ -31,3 +31,15 @@ TEST_CASE("recurrent cells take no more scratch for longer sequences") {
   CHECK_EQ(recurrent_workspace_bytes({1, 100, 64, 64}, lstm, 2),
            recurrent_workspace_bytes({40, 100'000, 64, 64}, lstm, 2));
 }
+
+TEST_CASE(
+    "the gradients of attention take scratch that grows as the lengths and not as the scores") {
+  const auto bytes = [](extent length, int workers) {
+    const view<const float, 4> rows{nullptr, {1, 1, length, 64}, {}};
+    return attention_backward_workspace_bytes({rows, rows, rows}, workers);
+  };
+  // At 64 Ki queries and keys the scores would take 16 GB.
+  CHECK_LT(bytes(1 << 16, 1), 160ull << 20);
+  CHECK_LT(bytes(1 << 16, 1) / bytes(1 << 15, 1), 2.01);
+  CHECK_LT(bytes(1 << 10, 2), 4ull << 20);
+}

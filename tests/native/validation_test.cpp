@@ -58,6 +58,55 @@ TEST_CASE("attention refuses what does not fit and writes nothing") {
   refused(status::out_of_memory, [](auto& call) { call.bytes = 0; });
 }
 
+TEST_CASE("attention_backward refuses what does not fit and writes nothing") {
+  const attention_case one({2, 4, 2, 3, 5, 6, 7}, 1);
+  struct call {
+    attention_inputs inputs;
+    attention_options options;
+    view<const float, 4> d_out;
+    attention_gradients to;
+    std::size_t bytes;
+  };
+  const auto refused = [&](status expected, auto change) {
+    std::vector<float> data(1000, 42.0f);
+    const auto whole = [&](auto... shape) {
+      return view<float, 4>::contiguous(data.data(), {shape...});
+    };
+    call made{one.inputs(),
+              one.options(),
+              whole(2, 4, 3, 7),
+              {whole(2, 4, 3, 6), whole(2, 2, 5, 6), whole(2, 2, 5, 7), {}},
+              attention_backward_workspace_bytes(one.inputs(), 1)};
+    change(made);
+    thread_pool pool(1);
+    scratch memory(made.bytes);
+    CHECK_EQ(attention_backward(made.d_out, made.inputs, made.options, made.to, memory, pool),
+             expected);
+    if (expected != status::ok) CHECK_EQ(data, std::vector<float>(1000, 42.0f));
+  };
+  const status mismatch = status::shape_mismatch, invalid = status::invalid_argument;
+  static float numbers[480] = {};
+  refused(status::ok, [](call&) {});
+  refused(mismatch, [](call& of) { of.inputs.key.shape[1] = 3; });
+  refused(mismatch, [](call& of) { of.d_out.shape[3] = 6; });
+  refused(mismatch, [](call& of) { of.to.d_query.shape[2] = 4; });
+  refused(mismatch, [](call& of) { of.to.d_key.shape[1] = 4; });
+  refused(mismatch, [](call& of) { of.to.d_value.shape[3] = 6; });
+  refused(mismatch, [](call& of) {
+    of.options.bias = view<const float, 4>::contiguous(numbers, {2, 4, 3, 5});
+    of.to.d_bias = view<float, 4>::contiguous(numbers, {2, 4, 3, 4});
+  });
+  refused(invalid, [](call& of) { of.options.scale = quiet_nan; });
+  refused(invalid, [](call& of) { of.d_out.strides[3] = 2; });
+  refused(invalid, [](call& of) { of.to.d_key.strides[3] = 2; });
+  refused(invalid, [](call& of) {
+    of.to.d_bias = view<float, 4>::contiguous(numbers, {2, 4, 3, 5});
+  });
+  refused(invalid, [](call& of) { of.to.d_sinks = numbers; });
+  refused(status::out_of_memory, [](call& of) { of.bytes /= 2; });
+  refused(status::out_of_memory, [](call& of) { of.bytes = 0; });
+}
+
 TEST_CASE("linear refuses what does not fit") {
   std::vector<float> data(100, 1.0f);
   thread_pool pool(1);

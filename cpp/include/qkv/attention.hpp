@@ -94,4 +94,35 @@ byte_count attention_statistics_bytes(extent batch, extent num_heads, extent que
 status attention_forward(const attention_inputs& inputs, const attention_options& options,
                          const attention_outputs& outputs, workspace memory, thread_pool& pool);
 
+// What the loss's gradient by each input is, by the chain rule from its gradient by `out`. Where a
+// score is hidden nothing passes, so a row that sees no key and a key that no query sees have
+// gradients of 0, whatever they hold.
+struct attention_gradients {
+  view<float, 4> d_query;  // (batch, num_heads, query_len, head_dim)
+  view<float, 4> d_key;    // (batch, num_kv_heads, key_len, head_dim), summed over the query heads
+  view<float, 4> d_value;  // (batch, num_kv_heads, key_len, value_dim), likewise
+  // (batch, num_heads, query_len, key_len), with strides of 0 where the bias is broadcast: there
+  // the sum. The last stride is 0 or 1. Empty: not computed.
+  view<float, 4> d_bias;
+  float* d_sinks = nullptr;  // num_heads; null: not computed
+};
+
+// Tiles of queries by all keys for each worker, and the statistics of batch * num_heads * query_len
+// rows.
+byte_count attention_backward_workspace_bytes(const attention_inputs& inputs, int workers);
+
+// d_out: (batch, num_heads, query_len, value_dim), the gradient by what attention_forward() gives
+// for the same inputs and options. Scores are computed again: with weights P = softmax(scores),
+// which dropout turns into P', and D = the row sums of P * dP (Dao, "FlashAttention-2", 2023,
+// section 3.1.2),
+//
+//   d_value = P'^T . d_out      dP = dropout(d_out . value^T)      dS = P * (dP - D)
+//   d_query = scale * dS . key  d_key = scale * dS^T . query       d_sink = -sum of P_sink * D
+//
+// where dS is d_bias, and is multiplied by the slope of the soft cap before it goes on. Errors: as
+// attention_forward(); a d_bias or d_sinks without bias or sinks is an invalid_argument.
+status attention_backward(view<const float, 4> d_out, const attention_inputs& inputs,
+                          const attention_options& options, const attention_gradients& gradients,
+                          workspace memory, thread_pool& pool);
+
 }  // namespace qkv

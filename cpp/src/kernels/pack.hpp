@@ -10,9 +10,11 @@ namespace qkv::kernels {
 
 // (rows, depth), `row_stride` apart -> [panel][depth][Width]: rows side by side, the last panel
 // filled up with zeros. Row panels of a left matrix, and the columns of a transposed right one.
+// Panels are `panel_stride` apart.
 template <int Width>
-void pack_rows(const float* from, extent row_stride, extent rows, extent depth, float* to) {
-  for (extent row = 0; row < rows; row += Width, to += depth * Width) {
+void pack_rows(const float* from, extent row_stride, extent rows, extent depth, float* to,
+               extent panel_stride) {
+  for (extent row = 0; row < rows; row += Width, to += panel_stride) {
     const extent used = std::min<extent>(Width, rows - row);
     const float* panel = from + row * row_stride;
     extent k = 0;
@@ -37,6 +39,11 @@ void pack_rows(const float* from, extent row_stride, extent rows, extent depth, 
       }
     }
   }
+}
+
+template <int Width>
+void pack_rows(const float* from, extent row_stride, extent rows, extent depth, float* to) {
+  pack_rows<Width>(from, row_stride, rows, depth, to, depth * Width);
 }
 
 // (depth, columns), `row_stride` apart -> [panel][depth][Width], filled up with zeros. Column
