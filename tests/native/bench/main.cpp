@@ -77,6 +77,8 @@ int main() {
   const attention_inputs inputs{as_heads(query.data()), as_heads(query.data()),
                                 as_heads(query.data())};
   std::vector<char> attention_memory(attention_workspace_bytes(dim, dim, 1));
+  auto d_query = query, d_key = query, d_value = query;
+  std::vector<char> backward_memory(attention_backward_workspace_bytes(inputs, 1));
 
   const extent hidden = 256, steps = 512;
   auto rnn_x = filled(steps * hidden), wx = filled(hidden * hidden),
@@ -109,6 +111,15 @@ int main() {
          outputs.out = as_heads(attended.data());
          attention_forward(inputs, options, outputs,
                            {attention_memory.data(), attention_memory.size()}, pool);
+       }},
+      {"attention backward 12 x 512 x 64", 10.0 * heads * length * length * dim,
+       [&] {
+         attention_options options;
+         options.scale = default_scale(dim);
+         attention_backward(
+             as_heads(query.data()), inputs, options,
+             {as_heads(d_query.data()), as_heads(d_key.data()), as_heads(d_value.data()), {}},
+             {backward_memory.data(), backward_memory.size()}, pool);
        }},
       {"rnn 512 steps of 256", 4.0 * steps * hidden * hidden,
        [&] {
