@@ -187,7 +187,7 @@ void backward_tile_pass::differentiate(extent first_key, extent keys, gradients_
                              products ? head_.scale : 1.0f);
     if (cap == 0.0f) return;
     // Made again rather than held: few ask for a cap.
-    tile_.score(part, first_key, score_stage::capped, scratch_.tiles.scores);
+    tile_.score(part, first_key, score_stage::scaled, scratch_.tiles.scores);
     kernels::cap_gradients(gradients, scratch_.tiles.scores, part.keys, cap);
   });
 }

@@ -91,14 +91,15 @@ struct gradient_factors {
   }
 }
 
-// gradients *= 1 - (capped / cap)^2, the slope of cap * tanh(score / cap). What is 0 stays so: a
-// hidden score may be NaN.
-inline void cap_gradients(float* gradients, const float* capped, extent keys, float cap) {
-  const simd::batch limit = simd::broadcast(cap), one = simd::broadcast(1.0f);
+// gradients *= the slope of cap * tanh(score / cap), which is 4 p / (1 + p)^2 with
+// p = exp(-2 |score| / cap): next to a cap, 1 - tanh^2 would have no digits left. A gradient of 0
+// stays 0, since a hidden score may be NaN.
+inline void cap_gradients(float* gradients, const float* scores, extent keys, float cap) {
+  const simd::batch limit = simd::broadcast(cap), one = simd::constant<1.0f>();
   for (extent i = 0; i < keys * column_panel; i += simd::lanes) {
-    // As a product: 1 minus a square that is next to 1 would lose the digits that the square lost.
-    const simd::batch tangent = simd::load(capped + i) / limit;
-    const simd::batch slope = (one - tangent) * (one + tangent);
+    const simd::batch twice = simd::constant<-2.0f>() * xsimd::abs(simd::load(scores + i));
+    const simd::batch power = simd::exp_nonpositive(twice / limit);
+    const simd::batch slope = simd::constant<4.0f>() * power / ((one + power) * (one + power));
     const simd::batch gradient = simd::load(gradients + i);
     simd::store(gradients + i, xsimd::select(gradient == simd::zero(), gradient, gradient * slope));
   }

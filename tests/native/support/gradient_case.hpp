@@ -153,7 +153,10 @@ inline std::vector<gradients<float>> plain_orders(const attention_case& one,
     const order way = number & 4 ? order::falling : order::rising;
     attention_case changed = one;
     std::vector<float> changed_d_out = d_out;
-    if (scale_first) changed.scale_queries();
+    if (scale_first) {
+      for (float& x : changed.query) x *= one.scale;
+      changed.scale = 1;
+    }
     if (dims_reversed) {
       changed.reverse_dims();
       reverse_rows(changed.value, one.sizes.value_dim);
