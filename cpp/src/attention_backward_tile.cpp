@@ -36,19 +36,6 @@ void divide(float* row, extent count, float divisor) {
   kernels::map_row(row, count, row, [&](simd::batch element) { return element / by; });
 }
 
-// Which panels of queries see a panel of keys: without mask and bias, one after another.
-struct seen_by {
-  extent begin = 0;
-  extent end = 0;
-};
-
-// A panel of scores [key][query] joins the tile [panel of keys][query_tile][column_panel] that is
-// the packed left side of the products over the queries.
-void turn_over(const float* panel, extent keys, float* to) {
-  kernels::pack_rows<column_panel>(panel, column_panel, keys, column_panel, to,
-                                   query_tile * column_panel);
-}
-
 // to (keys, columns) += a turned tile times rows of queries in column panels `count` deep.
 void add_product(const float* turned, const seen_by* seen, extent keys, const float* rows,
                  extent count, kernels::result_matrix to, extent columns) {
@@ -210,46 +197,54 @@ void backward_tile_pass::add_to_query(extent first_key, extent keys) const {
   });
 }
 
+// Joins a part's weights and gradients to the turned tiles. Panels of keys are turned whole: what
+// the part lacks of them is 0.
+void backward_tile_pass::turn_over(const panel_range& part, extent first_key,
+                                   seen_by (&seen)[key_panels]) const {
+  const extent begin = (part.first_key - first_key) / column_panel;
+  const extent gap = part.first_key - first_key - begin * column_panel;
+  const extent count = kernels::panels(gap + part.keys, column_panel);
+  const extent panel = (part.first_query - tile_.first()) / column_panel;
+  const auto turn = [&](float* held, float* to) {
+    float* whole = held - gap * column_panel;
+    std::fill(whole, held, 0.0f);
+    std::fill(held + part.keys * column_panel, whole + count * column_panel * column_panel, 0.0f);
+    kernels::pack_rows<column_panel>(
+        whole, column_panel, count * column_panel, column_panel,
+        to + (begin * query_tile + panel * column_panel) * column_panel, query_tile * column_panel);
+  };
+  turn(scratch_.scores + offset(part), scratch_.turned_weights);
+  turn(scratch_.gradients + offset(part), scratch_.turned_gradients);
+  for (extent k = begin; k < begin + count; ++k) {
+    if (seen[k].end == 0) seen[k].begin = panel;
+    seen[k].end = panel + 1;
+  }
+}
+
 void backward_tile_pass::add_to_keys(extent first_key, extent keys, kernels::result_matrix d_key,
                                      kernels::result_matrix d_value) const {
-  seen_by seen[key_tile / column_panel];
+  seen_by seen[key_panels];
   tile_.for_each_part(first_key, keys, [&](const panel_range& part) {
-    // Whole panels of keys: what the part lacks of them is 0.
-    const extent begin = (part.first_key - first_key) / column_panel * column_panel;
-    const extent gap = part.first_key - first_key - begin;
-    const extent count = padded(gap + part.keys, column_panel);
-    const extent panel = (part.first_query - tile_.first()) / column_panel;
-    float* weights = scratch_.scores + offset(part);
-    float* gradients = scratch_.gradients + offset(part);
-    drop(head_, part, weights);
-    for (float* held : {weights, gradients}) {
-      std::fill_n(held - gap * column_panel, gap * column_panel, 0.0f);
-      std::fill_n(held + part.keys * column_panel, (count - gap - part.keys) * column_panel, 0.0f);
-    }
-    const extent to = (begin / column_panel * query_tile + panel * column_panel) * column_panel;
-    turn_over(weights - gap * column_panel, count, scratch_.turned_weights + to);
-    turn_over(gradients - gap * column_panel, count, scratch_.turned_gradients + to);
-    for (extent k = begin / column_panel; k < (begin + count) / column_panel; ++k) {
-      if (seen[k].end == 0) seen[k].begin = panel;
-      seen[k].end = panel + 1;
-    }
+    const float* weights = scratch_.scores + offset(part);
+    drop(head_, part, scratch_.scores + offset(part));
+    turn_over(part, first_key, seen);
     if (!non_finite_) return;
-    const float* queries = head_.query.data;
-    add_non_finite(head_, part, gradients, head_.head_dim, [&](extent query, extent key) {
-      return weighed_row{queries + query * head_.query.stride, d_key.data + key * d_key.row_stride};
+    add_non_finite(head_, part, gradients(part), head_.head_dim, [&](extent query, extent key) {
+      return weighed_row{head_.query.data + query * head_.query.stride,
+                         d_key.data + key * d_key.row_stride};
     });
     add_non_finite(head_, part, weights, head_.value_dim, [&](extent query, extent key) {
       return weighed_row{d_out_.data + query * d_out_.stride,
                          d_value.data + key * d_value.row_stride};
     });
   });
+  const auto rows = [&](kernels::result_matrix of) {
+    return kernels::result_matrix{of.data + first_key * of.row_stride, of.row_stride};
+  };
   const extent count = tile_.count();
-  const kernels::result_matrix d_keys{d_key.data + first_key * d_key.row_stride, d_key.row_stride};
-  const kernels::result_matrix d_values{d_value.data + first_key * d_value.row_stride,
-                                        d_value.row_stride};
-  add_product(scratch_.turned_weights, seen, keys, scratch_.d_out_columns, count, d_values,
+  add_product(scratch_.turned_weights, seen, keys, scratch_.d_out_columns, count, rows(d_value),
               head_.value_dim);
-  add_product(scratch_.turned_gradients, seen, keys, scratch_.query_columns, count, d_keys,
+  add_product(scratch_.turned_gradients, seen, keys, scratch_.query_columns, count, rows(d_key),
               head_.head_dim);
 }
 

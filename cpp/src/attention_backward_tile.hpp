@@ -29,6 +29,14 @@ struct backward_scratch {
   static byte_count bytes(extent key_len, extent head_dim, extent value_dim);
 };
 
+// The panels of queries of a tile that see a panel of keys: one after another, since position alone
+// decides which are scored.
+struct seen_by {
+  extent begin = 0;
+  extent end = 0;
+};
+inline constexpr extent key_panels = key_tile / kernels::column_panel;
+
 // Keys whose panels are held at once.
 struct held_keys {
   extent first;
@@ -69,6 +77,8 @@ class backward_tile_pass {
   extent offset(const kernels::panel_range& part) const;
   kernels::gradient_rows rows(const kernels::panel_range& part) const;
   void score(extent first_key, extent keys) const;
+  void turn_over(const kernels::panel_range& part, extent first_key,
+                 seen_by (&seen)[key_panels]) const;
 
   const attention_head& head_;
   head_rows d_out_;
