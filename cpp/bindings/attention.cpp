@@ -12,7 +12,8 @@ namespace {
 
 // window_left, window_right: -1 is no limit. sequences: how many are packed, 0 for none. The seed
 // of dropout comes in two halves. Mask and bias span (batch, num_heads, query_len, key_len), with
-// strides of 0 where they broadcast.
+// strides of 0 where they broadcast. On the way back out is what the loss's gradient by the output
+// is, and gradients lie as what they are the gradients by.
 // clang-format off
 #define QKV_ATTENTION_CALL(tensor, integer, number)                                            \
   tensor(query) tensor(key) tensor(value) tensor(out) tensor(mask) tensor(bias)                \
@@ -26,6 +27,7 @@ namespace {
   integer(weights) integer(weight_heads) integer(weight_head_count)                            \
   integer(weight_queries) integer(weight_query_count) integer(mean_weights)                    \
   integer(scores) integer(score_stage) integer(log_sum_exp)                                    \
+  integer(d_query) integer(d_key) integer(d_value) integer(d_bias) integer(d_sinks)            \
   integer(workspace) integer(workspace_bytes)
 // clang-format on
 
@@ -80,6 +82,19 @@ struct attention_call {
     return result;
   }
 
+  view<const float, 4> d_out() const {
+    return heap_view<const float>(out, {batch, num_heads, query_len, value_dim});
+  }
+
+  attention_gradients gradients() const {
+    const auto of = [](address data, const view<const float, 4>& input) {
+      return view<float, 4>{heap_pointer<float>(data), input.shape, input.strides};
+    };
+    const auto [query_rows, key_rows, value_rows] = inputs();
+    return {of(d_query, query_rows), of(d_key, key_rows), of(d_value, value_rows),
+            of(d_bias, options().bias), heap_pointer<float>(d_sinks)};
+  }
+
  private:
   std::array<extent, 4> score_shape() const { return {batch, num_heads, query_len, key_len}; }
 };
@@ -89,6 +104,13 @@ int attention(std::uintptr_t at) {
   return static_cast<int>(attention_forward(call.inputs(), call.options(), call.outputs(),
                                             heap_workspace(call.workspace, call.workspace_bytes),
                                             pool()));
+}
+
+int attention_back(std::uintptr_t at) {
+  const auto& call = call_at<attention_call>(at);
+  return static_cast<int>(
+      attention_backward(call.d_out(), call.inputs(), call.options(), call.gradients(),
+                         heap_workspace(call.workspace, call.workspace_bytes), pool()));
 }
 
 std::uintptr_t attention_layout() {
@@ -102,6 +124,15 @@ double attention_bytes(extent head_dim, extent value_dim, extent rows) {
                              attention_statistics_bytes(1, 1, rows));
 }
 
+// `rows`: batch * heads * queries.
+double attention_backward_bytes(extent rows, extent key_len, extent head_dim, extent value_dim) {
+  const view<const float, 4> query{nullptr, {1, 1, rows, head_dim}, {}};
+  const view<const float, 4> key{nullptr, {1, 1, key_len, head_dim}, {}};
+  const view<const float, 4> value{nullptr, {1, 1, key_len, value_dim}, {}};
+  return static_cast<double>(
+      attention_backward_workspace_bytes({query, key, value}, pool().size()));
+}
+
 }  // namespace
 
 }  // namespace qkv::bindings
@@ -111,4 +142,7 @@ EMSCRIPTEN_BINDINGS(attention) {
   emscripten::function("attention", &attention);
   emscripten::function("attentionLayout", &attention_layout);
   emscripten::function("attentionWorkspaceBytes", &attention_bytes);
+  emscripten::function("attentionBackward", &attention_back);
+  emscripten::function("attentionBackwardLayout", &attention_layout);
+  emscripten::function("attentionBackwardWorkspaceBytes", &attention_backward_bytes);
 }

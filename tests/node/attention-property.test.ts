@@ -5,9 +5,10 @@ import { after, before, describe, test } from 'node:test';
 import { type Engine, tensor } from 'qkv';
 
 import { type AttentionCase, expectNear, type Extras, leadingAxes, run, truthOf } from './support/attention-case.js';
-import { attention, type AttentionRules, type Kept } from './support/attention-reference.js';
+import { attention, type AttentionRules } from './support/attention-reference.js';
 import { loadVariant, variant } from './support/engine.js';
 import { gather, partOf } from './support/gather.js';
+import { observedDropout } from './support/observed-dropout.js';
 import { Choices, type RandomCase, randomCases, type Rule } from './support/random-case.js';
 import { allowedError, largestError, toDouble } from './support/reference.js';
 
@@ -28,18 +29,10 @@ function expectSameBits(made: Made, expected: Made, what: string, of: readonly (
   for (const name of of) assert.deepEqual(made[name], expected[name], `${name}: ${what}`);
 }
 
-/** What dropout lets through: where each key's value stands for itself, its weight is its output. */
-function observedDropout(one: RandomCase, dropout: { p: number; seed: number }): Kept & { weights: Float32Array } {
-  const { batch, kvHeads, heads, queryLen, keyLen } = one.sizes;
-  const value = Float32Array.from({ length: batch * kvHeads * keyLen * keyLen }, (_, at) => Number(at % keyLen === Math.floor(at / keyLen) % keyLen));
-  const { output } = run(engine, { ...one, value, sizes: { ...one.sizes, valueDim: keyLen } }, { dropout });
-  return { p: dropout.p, weights: output, kept: (b, h, i, j) => output[((b * heads + h) * queryLen + i) * keyLen + j] !== 0 };
-}
-
 describe(`attention of random options, ${variant}`, () => {
   test('is as exact as a plain float program, with the same bits whatever else is asked for', () => {
     for (const one of randomCases(300)) {
-      const truth = truthOf(one, one.dropout && observedDropout(one, one.dropout));
+      const truth = truthOf(one, one.dropout && observedDropout(engine, one, one.dropout));
       const bare = run(engine, one, dropoutOf(one));
       for (const stage of STAGES) {
         const made = run(engine, one, { ...dropoutOf(one), ...ALL, scores: stage });
@@ -175,7 +168,7 @@ describe(`attention of random options, ${variant}`, () => {
     for (const one of randomCases(150, [], (it) => hasWeights(it) && it.dropout !== undefined)) {
       const { p, seed } = one.dropout!;
       const { weights } = run(engine, one, ALL);
-      const { weights: kept } = observedDropout(one, one.dropout!);
+      const { weights: kept } = observedDropout(engine, one, one.dropout!);
       const share = { p, dropped: 0, count: 0 };
       weights!.forEach((weight, at) => {
         // What is far below its row's largest is 0 among the weights, but may count before that is known.

@@ -26,6 +26,8 @@ async function mustCompile(): Promise<void> {
   const [resident, flags]: [ResidentTensor, ResidentTensor<Uint8Array>] = [engine.resident(x), engine.resident(mask)];
   engine.attention(resident, resident, x, { mask: flags, bias: resident });
   engine.multiHeadAttention({ embedDim: 2, numHeads: 1 }).load({ wq: resident, wk: x });
+  const { dQuery, dBias } = engine.attentionBackward(x, x, x, x, { bias: [[0]], weights: 'mean' });
+  dQuery.at(dBias?.shape.length ?? 0);
   const { dX, dBeta } = engine.layerNormBackward(x, x, { gamma: [1, 1], beta: [0, 0] });
   const { loss, dLogits } = engine.crossEntropy(dX, [[0, 1]]);
   loss.toFixed(dBeta?.shape.length);
@@ -56,6 +58,8 @@ function mustNotCompile(engine: Engine, x: Tensor): void {
   engine.rmsNorm(x, { beta: x });
   // @ts-expect-error: of no bias there is no gradient to rely on
   engine.linearBackward(x, x, x).dBias.at(0);
+  // @ts-expect-error: of no sinks there is no gradient to rely on
+  engine.attentionBackward(x, x, x, x).dSinks.at(0);
   // @ts-expect-error: nested arrays are not stepped in place
   engine.adam().step([[1, 2]], [x]);
   // @ts-expect-error: a variant that does not exist

@@ -28,6 +28,7 @@ async function mustCompile(x: Tensor, call: CallOptions): Promise<void> {
   (await cache.attend(x, { logSumExp: true })).logSumExp.at(await cache.length);
   await cache.reset();
   cache.dispose();
+  (await engine.attentionBackward(x, x, x, x, { causal: true, signal })).dQuery.at(0);
   const { loss } = await engine.crossEntropy(x, [0], call);
   await engine.linearBackward(x, x, x, undefined, { signal });
   await engine.layerNormBackward(x, x, { eps: loss, signal });

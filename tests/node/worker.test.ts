@@ -35,6 +35,8 @@ const calls: Record<string, (engine: RemoteEngine) => Promise<unknown>> = {
     }),
   'attention of nested arrays': (engine) => engine.attention([[1, 2]], [[3, 4], [5, 6]], [[7], [8]], { scale: 0 }),
   'attention of no keys': (engine) => engine.attention(numbers(1, 2, 3), numbers(1, 0, 3), numbers(1, 0, 2), { logSumExp: true }),
+  attentionBackward: (engine) =>
+    engine.attentionBackward(numbers(17, 2, 3, 5), query, key, value, { bias: numbers(18, 7), sinks: [0.5, 1], dropout: { p: 0.5, seed: 3 } }),
   explain: (engine) => engine.explain(x, { wq, wk, wv, causal: true }),
   linear: (engine) => engine.linear(x, wq, [1, 2, 3, 4]),
   'linear without a bias': (engine) => engine.linear(x, wq),

@@ -16,6 +16,8 @@ export interface AttentionRules {
   readonly inputs: Readonly<Record<InputName, Input | undefined>>;
   /** Strides of mask and bias over (batch, heads, queryLength, keyLength). */
   readonly strides: Readonly<Record<'mask' | 'bias', readonly number[] | undefined>>;
+  /** As it was given. */
+  readonly biasShape: readonly number[] | undefined;
 }
 
 /** Lengths of every batch, or of one packed sequence. */
@@ -202,5 +204,6 @@ export function attentionRules(options: ScoreOptions, sizes: AttentionSizes, row
       mask: mask && broadcastStrides('mask', mask.shape, sizes, rowAxes === 3),
       bias: bias && broadcastStrides('bias', bias.shape, sizes, rowAxes === 3),
     },
+    biasShape: bias?.shape,
   };
 }

@@ -1,6 +1,6 @@
 import { type Destination, destination, expectOptions, numbers } from './arguments.js';
 import { type AttentionExtras, attentionExtras } from './attention-extras.js';
-import { attentionRules } from './attention-rules.js';
+import { type AttentionRules, attentionRules } from './attention-rules.js';
 import { type AttentionHeads, attentionHeads, type HeadLayout } from './heads.js';
 import type { Block, EngineMemory, Frame } from './memory.js';
 import type { Calls } from './module.js';
@@ -36,13 +36,42 @@ type Wanted<Options, Name extends Extra, Yes> = Options extends Record<Name, Yes
 const EXTRAS = ['weights', 'scores', 'logSumExp'] as const;
 type Extra = (typeof EXTRAS)[number];
 
+/** What the options say, as fields of a call, in the frame where it is more than a number. */
+export function ruleFields(frame: Frame, { fields, inputs, strides }: AttentionRules): Calls['attention'] {
+  return {
+    ...fields,
+    mask: frame.input(inputs.mask),
+    maskStrides: strides.mask,
+    bias: frame.input(inputs.bias),
+    biasStrides: strides.bias,
+    alibiSlopes: frame.input(inputs.alibiSlopes),
+    sinks: frame.input(inputs.sinks),
+    queryOffsets: frame.input(inputs.queryOffsets),
+    keyLengths: frame.input(inputs.keyLengths),
+    sequenceQueries: frame.input(inputs.sequenceQueries),
+    sequenceKeys: frame.input(inputs.sequenceKeys),
+  };
+}
+
+export function tensorFields(heads: AttentionHeads, query: Block, key: Block, value: Block, out: Block): Calls['attention'] {
+  return {
+    query,
+    queryStrides: heads.query.strides,
+    key,
+    keyStrides: heads.key.strides,
+    value,
+    valueStrides: heads.value.strides,
+    out,
+    outStrides: heads.output.strides,
+  };
+}
+
 /** One attention over blocks of a frame: what attention(), explain(), the layer and the cache share. */
 export class AttentionCall {
   readonly #frame: Frame;
   readonly #heads: AttentionHeads;
   readonly #extras: AttentionExtras;
   readonly #blocks: Readonly<Record<Extra, Block>>;
-  readonly #rules: Calls['attention'];
   readonly #fields: Calls['attention'];
   readonly #scratch: Calls['attention'];
 
@@ -51,7 +80,6 @@ export class AttentionCall {
     const { sizes, rowsShape } = heads;
     const rules = attentionRules(options, sizes, rowsShape.length);
     const extras = attentionExtras(options, sizes, rowsShape);
-    const { inputs, strides } = rules;
     const extra = (name: Extra) => frame.output(extras[name]?.shape ?? [], extras[name] !== undefined);
     const blocks = { weights: extra('weights'), scores: extra('scores'), logSumExp: extra('logSumExp') };
     const isMean = extras.weights?.mean === true;
@@ -60,18 +88,8 @@ export class AttentionCall {
     this.#heads = heads;
     this.#extras = extras;
     this.#blocks = blocks;
-    this.#rules = rules.fields;
     this.#fields = {
-      mask: frame.input(inputs.mask),
-      maskStrides: strides.mask,
-      bias: frame.input(inputs.bias),
-      biasStrides: strides.bias,
-      alibiSlopes: frame.input(inputs.alibiSlopes),
-      sinks: frame.input(inputs.sinks),
-      queryOffsets: frame.input(inputs.queryOffsets),
-      keyLengths: frame.input(inputs.keyLengths),
-      sequenceQueries: frame.input(inputs.sequenceQueries),
-      sequenceKeys: frame.input(inputs.sequenceKeys),
+      ...ruleFields(frame, rules),
       weights: isMean ? undefined : blocks.weights,
       meanWeights: isMean ? blocks.weights : undefined,
       weightHeads: frame.input(extras.weightHeads),
@@ -88,17 +106,8 @@ export class AttentionCall {
   /** `changes` is what differs from the options. */
   run(name: string, query: Block, key: Block, value: Block, out: Block, changes: Calls['attention'] = {}): void {
     const heads = this.#heads;
-    const tensors = {
-      query,
-      queryStrides: heads.query.strides,
-      key,
-      keyStrides: heads.key.strides,
-      value,
-      valueStrides: heads.value.strides,
-      out,
-      outStrides: heads.output.strides,
-    };
-    this.#frame.run(name, 'attention', heads.sizes, this.#rules, this.#fields, this.#scratch, tensors, changes);
+    const tensors = tensorFields(heads, query, key, value, out);
+    this.#frame.run(name, 'attention', heads.sizes, this.#fields, this.#scratch, tensors, changes);
   }
 
   /** The extras that the options asked for. */
@@ -112,7 +121,7 @@ export class AttentionCall {
   }
 }
 
-const OPTIONS = [...SCORE_OPTIONS, 'layout', 'numHeads', 'numKvHeads', 'out'];
+export const ATTENTION_OPTIONS = [...SCORE_OPTIONS, 'layout', 'numHeads', 'numKvHeads', 'out'];
 
 export function attention(
   memory: EngineMemory,
@@ -121,7 +130,7 @@ export function attention(
   valueLike: TensorLike,
   options: AttentionOptions = {},
 ): AttentionResult {
-  expectOptions('attention', options, OPTIONS);
+  expectOptions('attention', options, ATTENTION_OPTIONS);
   const query = numbers(queryLike, 'query', 2, 3, 4);
   const rank = query.shape.length;
   const key = numbers(keyLike, 'key', rank);

@@ -1,6 +1,7 @@
 import { Adam, type AdamOptions } from './adam.js';
 import { anyTensor } from './arguments.js';
 import { attention, type AttentionOptions, type AttentionResult } from './attention.js';
+import { attentionBackward, type AttentionGradients } from './attention-backward.js';
 import { BuildingBlocks } from './building-blocks.js';
 import { QkvError } from './errors.js';
 import { explain, type ExplainOptions, type Explanation } from './explain.js';
@@ -94,6 +95,28 @@ export class Engine extends BuildingBlocks {
   ): AttentionResult<Options> {
     const { memory } = this.#alive('attention');
     return attention(memory, query, key, value, options) as AttentionResult<Options>;
+  }
+
+  /**
+   * The gradients of {@link attention}; see {@link AttentionGradients} for the formulas. Scores are made again, so that
+   * memory grows as the lengths and not as their product.
+   *
+   * @param dOutput the loss's gradient by the output, of its shape
+   * @param query what attention() was given, as the next three
+   * @param key the query's rank, batch and dim
+   * @param value the key's shape but for its dim
+   * @param options the same; what they ask for besides the output (weights, scores, logSumExp, out) is passed over
+   * @throws QkvError as attention(); SHAPE_MISMATCH: a dOutput that has not the output's shape
+   */
+  attentionBackward(
+    dOutput: TensorLike,
+    query: TensorLike,
+    key: TensorLike,
+    value: TensorLike,
+    options?: AttentionOptions,
+  ): AttentionGradients {
+    const { memory } = this.#alive('attentionBackward');
+    return attentionBackward(memory, dOutput, query, key, value, options);
   }
 
   /**

@@ -6,6 +6,7 @@
 export type { Adam, AdamOptions } from './adam.js';
 export type { Destination, IndicesLike, List } from './arguments.js';
 export type { AttentionOptions, AttentionResult } from './attention.js';
+export type { AttentionGradients } from './attention-backward.js';
 export type { Causal, ScoreOptions, WeightRows } from './score-options.js';
 export type { EmbeddingGradient } from './embedding.js';
 export type { BuildingBlocks } from './building-blocks.js';

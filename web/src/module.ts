@@ -20,7 +20,8 @@ type AttentionFields =
   | 'queryOffset' | 'queryOffsets' | 'keyLengths' | 'sequences' | 'sequenceQueries' | 'sequenceKeys'
   | 'dropout' | 'seedLow' | 'seedHigh'
   | 'weights' | 'weightHeads' | 'weightHeadCount' | 'weightQueries' | 'weightQueryCount' | 'meanWeights'
-  | 'scores' | 'scoreStage' | 'logSumExp' | 'workspace' | 'workspaceBytes';
+  | 'scores' | 'scoreStage' | 'logSumExp' | 'dQuery' | 'dKey' | 'dValue' | 'dBias' | 'dSinks'
+  | 'workspace' | 'workspaceBytes';
 type LinearFields = 'x' | 'weight' | 'bias' | 'out' | 'rows' | 'inDim' | 'outDim' | 'workspace' | 'workspaceBytes';
 type RowsFields = 'operation' | 'x' | 'out' | 'rows' | 'columns' | 'gamma' | 'beta' | 'epsilon';
 type LinearBackwardFields =
@@ -43,6 +44,8 @@ type RecurrentFields =
 /** The operations that take a call struct, and its fields. */
 export interface Calls {
   attention: CallFields<AttentionFields, AttentionTensors>;
+  /** `out` is the loss's gradient by the output; gradients have the strides of what they are by. */
+  attentionBackward: CallFields<AttentionFields, AttentionTensors>;
   linear: CallFields<LinearFields>;
   linearBackward: CallFields<LinearBackwardFields>;
   rows: CallFields<RowsFields>;
@@ -68,6 +71,8 @@ export interface RawModule extends Operations {
   startThreads(threads: number): number;
   /** `rows` is batch * heads * queries where weights are wanted, else 0. */
   attentionWorkspaceBytes(headDim: number, valueDim: number, rows: number): number;
+  /** `rows` is batch * heads * queries. */
+  attentionBackwardWorkspaceBytes(rows: number, keyLen: number, headDim: number, valueDim: number): number;
   linearWorkspaceBytes(inDim: number, outDim: number): number;
   /** `cell` and `direction` as in the call, `rows` is batch * length. */
   recurrentWorkspaceBytes(cell: number, direction: number, rows: number, inputDim: number, hidden: number): number;

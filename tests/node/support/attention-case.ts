@@ -59,11 +59,25 @@ function shapeIn(form: Form, batch: number, heads: number, length: number, dim: 
   }
 }
 
-export function argumentsOf({ sizes, query, key, value, form }: AttentionCase): [Tensor<Float32Array>, Tensor<Float32Array>, Tensor<Float32Array>] {
-  const { batch, heads, kvHeads, queryLen, keyLen, dim, valueDim } = sizes;
-  const argument = (data: Float32Array, count: number, length: number, columns: number) =>
-    tensor(lengthFirst(form) ? swapAxes(data, batch, count, length, columns) : data, shapeIn(form, batch, count, length, columns));
-  return [argument(query, heads, queryLen, dim), argument(key, kvHeads, keyLen, dim), argument(value, kvHeads, keyLen, valueDim)];
+/** Numbers of (batch, heads, length, dim) as the case's form has them. */
+export function argumentIn({ sizes: { batch }, form }: AttentionCase, data: Float32Array, heads: number, length: number, dim: number): Tensor<Float32Array> {
+  return tensor(lengthFirst(form) ? swapAxes(data, batch, heads, length, dim) : data, shapeIn(form, batch, heads, length, dim));
+}
+
+/** The way back. The shape is checked. */
+export function resultIn(one: AttentionCase, name: string, { data, shape }: Tensor, heads: number, length: number, dim: number): Float32Array {
+  const expected = shapeIn(one.form, one.sizes.batch, heads, length, dim);
+  if (String(shape) !== String(expected)) assert.fail(`${name} has shape (${shape}), expected (${expected}), for ${show(one)}`);
+  return lengthFirst(one.form) ? swapAxes(data, one.sizes.batch, length, heads, dim) : data;
+}
+
+export function argumentsOf(one: AttentionCase): [Tensor<Float32Array>, Tensor<Float32Array>, Tensor<Float32Array>] {
+  const { heads, kvHeads, queryLen, keyLen, dim, valueDim } = one.sizes;
+  return [
+    argumentIn(one, one.query, heads, queryLen, dim),
+    argumentIn(one, one.key, kvHeads, keyLen, dim),
+    argumentIn(one, one.value, kvHeads, keyLen, valueDim),
+  ];
 }
 
 /** Options that say how the arguments lie. */
@@ -82,17 +96,16 @@ export type Extras = Pick<AttentionOptions, 'weights' | 'scores' | 'logSumExp' |
 
 /** What the library makes of it, all of it (batch, heads, length, dim). Its shapes are checked on the way. */
 export function run(engine: Engine, one: AttentionCase, extras: Extras = {}) {
-  const { batch, heads, queryLen, keyLen, valueDim } = one.sizes;
+  const { heads, queryLen, keyLen, valueDim } = one.sizes;
   const options: AttentionOptions = { ...one.rules, ...formOptions(one), ...extras };
   const made = engine.attention(...argumentsOf(one), options);
   const expectShape = (name: string, { shape }: Tensor, expected: number[]) => {
     if (String(shape) !== String(expected)) assert.fail(`${name} has shape (${shape}), expected (${expected}), for ${show(one)}`);
   };
-  expectShape('output', made.output, shapeIn(one.form, batch, heads, queryLen, valueDim));
   if (extras.weights === 'heads') expectShape('weights', made.weights!, [...leadingAxes(one), queryLen, keyLen]);
   if (extras.scores) expectShape('scores', made.scores!, [...leadingAxes(one), queryLen, keyLen]);
   if (extras.logSumExp) expectShape('logSumExp', made.logSumExp!, [...leadingAxes(one), queryLen]);
-  const output = lengthFirst(one.form) ? swapAxes(made.output.data, batch, queryLen, heads, valueDim) : made.output.data;
+  const output = resultIn(one, 'output', made.output, heads, queryLen, valueDim);
   return { output, weights: made.weights?.data, scores: made.scores?.data, logSumExp: made.logSumExp?.data, made };
 }
 

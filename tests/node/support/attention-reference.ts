@@ -48,7 +48,7 @@ export interface Kept {
 /** How the sums are made: rounded after every operation, from the first term on or from the last. */
 export interface Arithmetic {
   round: Rounding;
-  backwards?: boolean;
+  backwards?: boolean | undefined;
 }
 
 /** Everything is (batch, heads, length, dim) and contiguous. */
@@ -176,10 +176,16 @@ function placing({ queryLen, keyLen }: AttentionSizes, { sequences, causal, quer
   };
 }
 
-function broadcast({ data, shape }: Broadcast<Numbers>, full: readonly number[]) {
+/** A function from an element of `full` to the one of `shape` that stands for it. */
+export function placeIn(shape: readonly number[], full: readonly number[]) {
   const lengths = [...Array<number>(full.length - shape.length).fill(1), ...shape];
   return (...indices: number[]): number =>
-    data[indices.reduce((at, index, axis) => at * lengths[axis]! + (lengths[axis] === 1 ? 0 : index), 0)]!;
+    indices.reduce((at, index, axis) => at * lengths[axis]! + (lengths[axis] === 1 ? 0 : index), 0);
+}
+
+function broadcast({ data, shape }: Broadcast<Numbers>, full: readonly number[]) {
+  const place = placeIn(shape, full);
+  return (...indices: number[]): number => data[place(...indices)]!;
 }
 
 /** Press et al., "Train Short, Test Long" (2022): 2^(-8 / n) and its powers; what is above a power of two takes every other slope of twice that many heads. */

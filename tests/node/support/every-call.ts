@@ -40,6 +40,10 @@ export function everyCall(choices: Choices): EveryCall[] {
       query: [batch, rows, length, dim], key: [batch, heads, keys, dim], value: [batch, heads, keys, valueDim],
       mask: [batch, 1, length, keys], bias: [rows, 1, keys],
     }, (engine, { query, key, value, ...rules }) => engine.attention(query, key, value, { ...rules, weights: 'mean', scores: 'biased', logSumExp: true })),
+    one('attentionBackward', {
+      dOutput: [batch, rows, length, valueDim], query: [batch, rows, length, dim], key: [batch, heads, keys, dim], value: [batch, heads, keys, valueDim],
+      mask: [batch, 1, length, keys], bias: [rows, 1, keys],
+    }, (engine, { dOutput, query, key, value, ...rules }) => engine.attentionBackward(dOutput, query, key, value, rules)),
     one('attention of projections', { query: [length, embedDim], key: [keys, heads * dim], value: [keys, heads * valueDim] },
       (engine, { query, key, value }) => engine.attention(query, key, value, { numHeads: rows, numKvHeads: heads, causal: 'bottom-right' })),
     one('explain', { x: [length, dim], wq: [dim, 2 * hidden], wk: [dim, 2 * hidden], wv: [dim, 2 * valueDim], mask: [length, length] },
