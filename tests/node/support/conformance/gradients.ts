@@ -2,9 +2,10 @@
 // inputs.
 import type { Engine } from 'qkv';
 
+import { attentionOptions, pastOf } from './attention.js';
 import { OperatorNode } from './node.js';
 import { approximateOf, asRows, axisLast, axisOf, expectFloat32 } from './rows.js';
-import { reshape, transpose } from './shapes.js';
+import { concatLength, reshape, splitLength, transpose } from './shapes.js';
 import type { Case } from './suite.js';
 import { lookupOf, lossesOf } from './training.js';
 import { type Floats, floatsOf, type Value } from './values.js';
@@ -40,6 +41,22 @@ function gather(engine: Engine, node: OperatorNode, [dOut]: readonly (Floats | n
   return [engine.embeddingBackward(dOut!, table, indices).dTable, null];
 }
 
+/** Of rank 3 the heads are side by side; a past comes before the keys and values of rank 4. */
+function attention(engine: Engine, node: OperatorNode, [dOutput]: readonly (Floats | null)[]): Gradients {
+  const [query, key, value] = [node.floats(0, 'Q'), node.floats(1, 'K'), node.floats(2, 'V')];
+  const past = pastOf(node, 4);
+  const counts = { numHeads: node.integer('q_num_heads'), numKvHeads: node.integer('kv_num_heads') };
+  const all = past ? { key: concatLength(past.key, key), value: concatLength(past.value, value) } : { key, value };
+  const pastLength = past?.key.shape[2] ?? 0;
+  const lengths = { query: query.shape.at(-2)!, key: all.key.shape.at(-2)!, past: pastLength };
+  const options = { ...attentionOptions(node, lengths), ...(query.shape.length === 3 ? counts : {}) };
+  const { dQuery, dKey, dValue, dBias } = engine.attentionBackward(dOutput!, query, all.key, all.value, options);
+  const dMask = dBias ? reshape(dBias, node.optional(3)!.shape) : null;
+  if (!past) return [dQuery, dKey, dValue, ...(dMask ? [dMask] : [])];
+  const [[dPastKey, dNewKey], [dPastValue, dNewValue]] = [splitLength(dKey, pastLength), splitLength(dValue, pastLength)];
+  return [dQuery, dNewKey, dNewValue, dMask, dPastKey, dPastValue];
+}
+
 /** The loss is the last thing computed: its gradient multiplies what crossEntropy() gives. */
 function crossEntropy(engine: Engine, node: OperatorNode, [dOut]: readonly (Floats | null)[]): Gradients {
   const { reduction, dLogits: { data, shape } } = lossesOf(engine, node);
@@ -48,6 +65,7 @@ function crossEntropy(engine: Engine, node: OperatorNode, [dOut]: readonly (Floa
 }
 
 const OPERATORS: Readonly<Record<string, Backward>> = {
+  Attention: attention,
   Gather: gather,
   Gelu: gelu,
   LayerNormalization: norm,

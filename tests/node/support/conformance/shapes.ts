@@ -66,6 +66,19 @@ export function concatLength(first: Floats, second: Floats): Floats {
   return { data, shape: [batch, heads, a + b, dim] };
 }
 
+/** The way back: the first `length` of the joined length, and the rest. */
+export function splitLength(joined: Floats, length: number): [Floats, Floats] {
+  const [batch, heads, whole, dim] = joined.shape as [number, number, number, number];
+  const part = (first: number, end: number): Floats => {
+    const data = new Float32Array(batch * heads * (end - first) * dim);
+    for (let i = 0; i < batch * heads; i++) {
+      data.set(joined.data.subarray((i * whole + first) * dim, (i * whole + end) * dim), i * (end - first) * dim);
+    }
+    return { data, shape: [batch, heads, end - first, dim] };
+  };
+  return [part(0, length), part(length, whole)];
+}
+
 /** One batch of a tensor, without its batch axis. */
 export function batchOf({ data, shape }: Floats, index: number): Floats {
   const rest = shape.slice(1);

@@ -1,0 +1,84 @@
+// Faults that other libraries had in the backward pass of attention; the ids are those of our bug log.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+
+import { type Engine } from 'qkv';
+
+import { makeCase } from '../support/attention-case.js';
+import { GRADIENTS, gradientFaults, outputGradient, runBackward } from '../support/attention-gradients.js';
+import { loadVariant, threaded, variant } from '../support/engine.js';
+import { gather, partOf } from '../support/gather.js';
+import { column, expectClose } from '../support/single-row.js';
+
+let engine: Engine;
+before(async () => { engine = await loadVariant(); });
+after(() => engine.dispose());
+
+describe(`bug log, gradients of attention, ${variant}`, () => {
+  test('B02 a fully masked row passes no gradient, and poisons no other', () => {
+    const identity = [[1, 0], [0, 1]];
+    for (const hidden of [{ mask: [[true, true], [false, false]] }, { bias: [[0, 0], [-Infinity, -Infinity]] }]) {
+      const { dQuery, dKey, dValue, dBias } = engine.attentionBackward([[1, 0], [1, 0]], identity, identity, [[1, 2], [3, 4]], hidden);
+      expectClose([...dQuery.data], [-0.312797, 0.312797, 0, 0]);
+      expectClose([...dKey.data], [-0.312797, 0, 0.312797, 0]);
+      expectClose([...dValue.data], [0.669762, 0, 0.330238, 0]);
+      if (dBias) assert.deepEqual([...dBias.data.subarray(2)], [0, 0]);
+    }
+  });
+
+  test('B03 NaN or Infinity in a masked key or value: its gradients are 0, all others finite and as without', () => {
+    for (const garbage of [NaN, Infinity, -Infinity]) {
+      const { dQuery, dKey, dValue } = engine.attentionBackward([[1]], [[1]], [[0], [garbage]], [[7], [garbage]], { mask: [true, false] });
+      assert.deepEqual([dQuery.data, dKey.data, dValue.data].map((data) => [...data]), [[0], [0, 0], [1, 0]]);
+    }
+    for (const valid of [1, 3, 4, 5, 64, 130, 257]) {
+      const one = makeCase({ heads: 2, kvHeads: 1, queryLen: 17, keyLen: 260, dim: 5, valueDim: 6 }, valid, { keyLengths: [valid] });
+      const clean = runBackward(engine, one, outputGradient(one));
+      const dirty = { ...one, key: one.key.slice().fill(NaN, valid * 5), value: one.value.slice().fill(Infinity, valid * 6) };
+      assert.deepEqual(runBackward(engine, dirty, outputGradient(one)), clean, `${valid} valid keys`);
+      assert.ok([...clean.dKey.subarray(valid * 5), ...clean.dValue.subarray(valid * 6)].every((x) => x === 0), `${valid} valid keys`);
+    }
+  });
+
+  test('B29 a key head has the gradients of the query heads that read it, and of no others', () => {
+    const sizes = { heads: 4, kvHeads: 2, queryLen: 1, keyLen: 1, dim: 1, valueDim: 1 };
+    const one = { ...makeCase(sizes, 29), value: Float32Array.of(10, 20) };
+    assert.deepEqual([...runBackward(engine, one, Float32Array.of(1, 1, 1, 1)).dValue], [2, 2]);
+    assert.deepEqual([...runBackward(engine, one, Float32Array.of(1, 2, 4, 8)).dValue], [3, 12]);
+  });
+
+  test('B32 a sink has its share of the gradient, once a row', () => {
+    // Weights 1/3 each, outputs 3, so that a sink's weight of 1/3 falls by 1/3 of what its row gives.
+    const { dSinks, dValue, dKey } = engine.attentionBackward([[1]], [[1]], column([0, 0]), column([3, 6]), { scale: 1, sinks: [0] });
+    expectClose([...dSinks!.data], [-1]);
+    expectClose([...dValue.data], [1 / 3, 1 / 3]);
+    expectClose([...dKey.data], [0, 1]);
+    assert.deepEqual([...engine.attentionBackward([[1]], [[1]], column([0, 0]), column([3, 6]), { sinks: [0], mask: [false, false] }).dSinks!.data], [0]);
+    assert.deepEqual([...engine.attentionBackward([[1]], [[1]], column([0, 0]), column([3, 6]), { sinks: [-Infinity] }).dSinks!.data], [0]);
+    for (const keyLen of [5, 129, 257]) {
+      const rules = { sinks: [2, -1, 0, 30], softcap: 4, scale: 0.3 };
+      const one = makeCase({ batch: 2, heads: 4, kvHeads: 2, queryLen: 65, keyLen, dim: 8, valueDim: 3 }, 32, rules);
+      const dOutput = outputGradient(one);
+      assert.deepEqual(gradientFaults(runBackward(engine, one, dOutput), one, dOutput), [], `${keyLen} keys`);
+    }
+  });
+
+  test('B41 the same gradients to the bit for any number of threads, in 50 runs, in a batch and alone', async () => {
+    const whole = makeCase({ batch: 3, heads: 4, kvHeads: 2, queryLen: 257, keyLen: 257, dim: 40, valueDim: 40 }, 41, { causal: true });
+    const dOutput = outputGradient(whole);
+    const expected = runBackward(engine, whole, dOutput);
+    const batchOf = (data: Float32Array, b: number) => gather(data, [3, data.length / 3], 0, [b]);
+    for (const threads of threaded ? [1, 2, 3, 8] : [1]) {
+      const many = await loadVariant({ threads });
+      for (let repeat = 0; repeat < 50; repeat++) {
+        const made = runBackward(many, whole, dOutput);
+        for (const name of GRADIENTS) assert.deepEqual(made[name], expected[name], `${name} of run ${repeat} with ${threads} threads`);
+      }
+      const single = runBackward(many, partOf(whole, 'batch', [2]), batchOf(dOutput, 2));
+      for (const name of ['dQuery', 'dKey', 'dValue'] as const) {
+        assert.deepEqual(single[name], batchOf(expected[name], 2), `${name} of batch 2 alone with ${threads} threads`);
+      }
+      if (many !== engine) many.dispose();
+    }
+  });
+});
