@@ -86,6 +86,27 @@ std::function<void()> attention(const attention_sizes& sizes, const change& set 
   };
 }
 
+std::function<void()> attention_back(const attention_sizes& sizes, const change& set = {}) {
+  const auto [heads, kv_heads, queries, keys, dim] = sizes;
+  attention_options options;
+  options.scale = default_scale(dim);
+  if (set) set(options);
+  return [=, query = some(heads * queries * dim), key = some(kv_heads * keys * dim),
+          d_query = numbers(heads * queries * dim), d_key = numbers(kv_heads * keys * dim),
+          d_value = numbers(kv_heads * keys * dim), memory = numbers()]() mutable {
+    const auto as = [&](numbers& data, extent head_count, extent length) {
+      return view<float, 4>::contiguous(data.data(), {1, head_count, length, dim});
+    };
+    const auto rows = as(query, heads, queries), key_rows = as(key, kv_heads, keys);
+    const attention_inputs inputs{rows, key_rows, key_rows};
+    if (memory.empty()) memory = reserve(attention_backward_workspace_bytes(inputs, 1));
+    attention_backward(
+        rows, inputs, options,
+        {as(d_query, heads, queries), as(d_key, kv_heads, keys), as(d_value, kv_heads, keys), {}},
+        whole(memory), caller_only());
+  };
+}
+
 void causal(attention_options& options) { options.mask.causal = true; }
 
 void causal_window(attention_options& options) {
@@ -166,6 +187,10 @@ std::vector<counted_case> counted_cases() {
       {"attention 2 x 64 x 64, rules of scores", attention({2, 2, 64, 64}, score_rules)},
       {"attention 2 x 64 x 64, weights wanted", attention({2, 2, 64, 64}, {}, true)},
       {"attention, 1 query on 500 keys", attention({1, 1, 1, 500})},
+      {"attention backward 2 x 150 x 64", attention_back({2, 2, 150, 150})},
+      {"attention backward 1 x 500 x 64, causal", attention_back({1, 1, 500, 500}, causal)},
+      {"attention backward 2 x 64 x 64, 1 key head, rules of scores",
+       attention_back({2, 1, 64, 64}, score_rules)},
       {"softmax 16 x 100",
        rows_by(16, 100, [&](auto x, auto out) { softmax_forward(x, out, nullptr, pool); })},
       {"layer norm 16 x 100", rows_by(16, 100,
