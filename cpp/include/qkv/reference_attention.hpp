@@ -38,12 +38,17 @@ struct attention_row {
   bool hidden(extent j) const { return scores[j] == -std::numeric_limits<T>::infinity(); }
 };
 
+// What a row's softmax needs: the sum of weights[j] * d_weights[j] over the keys, which is also
+// that of d_out[d] * out[d] over the dims (Dao et al., "FlashAttention", 2022, appendix B.2).
+enum class softmax_product { of_weights, of_output };
+
 // Shapes as in attention(); d_out: (batch, num_heads, query_len, value_dim).
 template <typename T>
 attention_gradients<T> attention_backward(const std::vector<T>& d_out, const std::vector<T>& query,
                                           const std::vector<T>& key, const std::vector<T>& value,
                                           const attention_sizes& sizes,
-                                          const attention_rules<T>& rules) {
+                                          const attention_rules<T>& rules,
+                                          softmax_product way = softmax_product::of_weights) {
   const auto& [batch, num_heads, num_kv_heads, query_len, key_len, head_dim, value_dim] = sizes;
   attention_gradients<T> made{
       std::vector<T>(query.size()), std::vector<T>(key.size()), std::vector<T>(value.size()),
@@ -56,24 +61,28 @@ attention_gradients<T> attention_backward(const std::vector<T>& d_out, const std
     const T* keys = key.data() + kv_row * head_dim;
     const T* d_row = d_out.data() + row * value_dim;
     const attention_row<T> forward(q, keys, key_len, head_dim, rules, b, h, i);
-    std::vector<T> d_weights(key_len);
-    T mean = 0;
+    std::vector<T> d_weights(key_len), out(value_dim);
+    T product = 0;
     for (extent j = 0; j < key_len; ++j) {
       if (forward.hidden(j) || (rules.dropped && rules.dropped(b, h, i, j))) continue;
       for (extent d = 0; d < value_dim; ++d) {
-        // out[d] += weights[j] / kept * v[j][d]
         const extent at = (kv_row + j) * value_dim + d;
+        out[d] += forward.weights[j] / rules.kept * value[at];
         d_weights[j] += d_row[d] * value[at] / rules.kept;
         made.d_value[at] += forward.weights[j] / rules.kept * d_row[d];
       }
-      mean += forward.weights[j] * d_weights[j];
+      product += forward.weights[j] * d_weights[j];
+    }
+    if (way == softmax_product::of_output) {
+      product = 0;
+      for (extent d = 0; d < value_dim; ++d) product += d_row[d] * out[d];
     }
     // weights[j] = exp(scores[j]) / total, total = sum of exp(scores[k]):
     // d weights[k] / d scores[j] = weights[k] ([k = j] - weights[j])
-    if (rules.sink) made.d_sinks[h] += forward.weights[key_len] * (0 - mean);
+    if (rules.sink) made.d_sinks[h] += forward.weights[key_len] * (0 - product);
     for (extent j = 0; j < key_len; ++j) {
       if (forward.hidden(j)) continue;
-      const T d_score = forward.weights[j] * (d_weights[j] - mean);
+      const T d_score = forward.weights[j] * (d_weights[j] - product);
       // score = capped + bias - alibi
       made.d_bias[row * key_len + j] = d_score;
       // capped = softcap * tanh(scaled / softcap)
