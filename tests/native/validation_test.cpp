@@ -65,7 +65,7 @@ TEST_CASE("attention_backward refuses what does not fit and writes nothing") {
     attention_options options;
     view<const float, 4> d_out;
     attention_gradients to;
-    std::size_t bytes;
+    byte_count bytes;
   };
   const auto refused = [&](status expected, auto change) {
     std::vector<float> data(1000, 42.0f);
