@@ -7,7 +7,7 @@ const modules = '/tests/bench/node_modules/';
 const libraries = {
   'onnxruntime-web': { path: 'onnxruntime-web/dist/ort.wasm.bundle.min.mjs' },
   '@jax-js/jax': { path: '@jax-js/jax/dist/index.js' },
-  '@tensorflow/tfjs-core': { path: '@tensorflow/tfjs-core/dist/tf-core.min.js', global: () => globalThis.tf },
+  '@tensorflow/tfjs': { path: '@tensorflow/tfjs/dist/tf.min.js', global: () => globalThis.tf },
   '@tensorflow/tfjs-backend-wasm': { path: '@tensorflow/tfjs-backend-wasm/dist/tf-backend-wasm.min.js', global: () => globalThis.tf.wasm },
 };
 

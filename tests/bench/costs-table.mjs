@@ -8,13 +8,13 @@ const forThreads = ['attention 12 x 1024 x 64', 'attention 12 x 512 x 64'];
 
 /** Of each host a row, where anything was measured. */
 export function costsTable(hosts) {
-  const titles = ['', '`load()` from bytes, ms', 'first call / warm call of 12 x 512 x 64', 'a call of 16 x 64, us', 'of that beside arithmetic and copies', 'waking the pool, us', 'relaxed / relaxed-mt with 2 threads', ''];
+  const titles = ['', '`load()` from bytes, ms', 'first call / warm call of 12 x 512 x 64', 'its backward / forward', 'a call of 16 x 64, us', 'of that beside arithmetic and copies', 'waking the pool, us', 'relaxed / relaxed-mt with 2 threads', ''];
   const rows = hosts.map((host) => {
     const all = host.processes.flatMap(({ costs }) => (costs && !costs.note ? [costs] : []));
     const over = (of, format) => summed(all.map(of).filter((number) => number !== undefined), format);
     const note = host.processes.map(({ costs }) => costs?.note).find(Boolean) ?? '';
     return [
-      host.name, over(({ load }) => load, ms), over(({ first, warm }) => first / warm, formatted),
+      host.name, over(({ load }) => load, ms), over(({ first, warm }) => first / warm, formatted), over(({ forward, backward }) => backward / forward, formatted),
       over(({ call }) => call, us), over(({ beside }) => beside, us), over(({ waking }) => waking, us), threadsGain(host), note,
     ];
   }).filter((row) => row.slice(1).some((cell) => cell !== ''));

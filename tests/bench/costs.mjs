@@ -12,13 +12,15 @@ const WAKING = attention(2, 4, 64);
 const WARM_SECONDS = 1;
 const ROUNDS = 41;
 const TURN = 0.004;
+const WAYS = 15;
 const WAKINGS = 101;
 /** Long enough for a pool's threads to fall asleep. */
 const PAUSE_MS = 3;
 
 /**
- * { load: from bytes; first, warm: calls of 12 x 512 x 64; call: of 16 x 64; beside: its part that is neither arithmetic nor
- * copies; waking: what a small call of two tasks takes more with two threads than with one }. `environment` as in session.mjs.
+ * { load: from bytes; first, warm: calls of 12 x 512 x 64; forward, backward: warm calls of it in turns; call: of 16 x 64;
+ * beside: its part that is neither arithmetic nor copies; waking: what a small call of two tasks takes more with two threads
+ * than with one }. `environment` as in session.mjs.
  */
 export async function measureCosts({ load: loadPackage, packagedBytes }) {
   const { load } = await loadPackage('qkv');
@@ -26,7 +28,7 @@ export async function measureCosts({ load: loadPackage, packagedBytes }) {
   const start = performance.now();
   const engine = await load({ wasm: bytes });
   const loadSeconds = (performance.now() - start) / 1000;
-  const costs = { load: loadSeconds, ...firstCall(engine), ...shortCall(engine) };
+  const costs = { load: loadSeconds, ...firstCall(engine), ...bothWays(engine), ...shortCall(engine) };
   engine.dispose();
   return { ...costs, waking: await waking(load) };
 }
@@ -48,6 +50,16 @@ function firstCall(engine) {
   const later = [];
   for (const end = performance.now() + 1000 * WARM_SECONDS; performance.now() < end;) later.push(secondsOf(call));
   return { first, warm: median(later.slice(later.length >> 1)) };
+}
+
+function bothWays(engine) {
+  const { query, key, value } = makeInputs(FIRST);
+  const calls = [() => engine.attention(query, key, value), () => engine.attentionBackward(query, query, key, value)];
+  for (const call of calls) secondsOf(call, 3);
+  const times = [[], []];
+  for (let round = 0; round < WAYS; round++) calls.forEach((call, i) => times[i].push(secondsOf(call)));
+  const [forward, backward] = times.map(median);
+  return { forward, backward };
 }
 
 function shortCall(engine) {

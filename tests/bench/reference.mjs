@@ -1,4 +1,5 @@
 // Every workload in double precision by plain loops, on some rows of its output only.
+import { trainingBatch } from './training-batch.mjs';
 
 const SAMPLED_ROWS = 48;
 
@@ -56,6 +57,43 @@ const kinds = {
     return { output: new Map(sampled(length).map((i) => [i, row(i)])) };
   },
 
+  /** Rows of the first head and of the last. */
+  attentionBackward(workload, inputs) {
+    const { heads, queries, keys, dim } = workload;
+    const rows = { dQuery: new Map(), dKey: new Map(), dValue: new Map() };
+    for (const h of [0, heads - 1]) {
+      const part = (name, length) => inputs[name].subarray(h * length * dim, (h + 1) * length * dim);
+      const [dOutput, query, key, value] = [part('dOutput', queries), part('query', queries), part('key', keys), part('value', keys)];
+      const at = (tensor, i) => tensor.subarray(i * dim, (i + 1) * dim);
+      const weights = Array.from({ length: queries }, (_, i) => weightsOf(workload, i, at(query, i), key));
+      const dScores = weights.map((row, i) => {
+        const dWeights = row.map((_, j) => dot(at(dOutput, i), at(value, j)));
+        const mean = dot(row, dWeights);
+        return row.map((weight, j) => (weight * (dWeights[j] - mean)) / Math.sqrt(dim));
+      });
+      for (const i of sampled(queries)) rows.dQuery.set(h * queries + i, vectorTimes(dScores[i], key, dim));
+      for (const j of sampled(keys)) {
+        rows.dKey.set(h * keys + j, vectorTimes(dScores.map((row) => row[j]), query, dim));
+        rows.dValue.set(h * keys + j, vectorTimes(weights.map((row) => row[j]), dOutput, dim));
+      }
+    }
+    return rows;
+  },
+
+  /** The first step's loss; those after it are compared among the contestants. */
+  training(workload, inputs) {
+    const { batch, length, dim, vocab, mixer } = workload;
+    const { tokens, targets } = trainingBatch(workload);
+    let loss = 0;
+    for (let b = 0; b < batch; b++) {
+      const x = new Float64Array(length * dim);
+      for (let t = 0; t < length; t++) x.set(inputs.embedding.subarray(tokens[b * length + t] * dim, (tokens[b * length + t] + 1) * dim), t * dim);
+      const logits = vectorTimes(lastRow[mixer](workload, x, inputs), inputs['readout.weight'], vocab, inputs['readout.bias']);
+      loss -= Math.log(softmax(logits)[targets[b]]) / batch;
+    }
+    return { losses: new Map([[0, [loss]]]) };
+  },
+
   recurrent({ cell, length, hidden }, { x, wx, wh, bx, bh }) {
     const columns = bx.length;
     const states = [];
@@ -66,6 +104,38 @@ const kinds = {
       states.push(state.h);
     }
     return { output: new Map(sampled(length).map((t) => [t, states[t]])) };
+  },
+};
+
+/** Of one sequence of a training workload, what its last row becomes in the layer. */
+const lastRow = {
+  attention({ length, dim, heads }, x, inputs) {
+    const headDim = dim / heads;
+    for (let k = 0; k < x.length; k++) {
+      const column = k % dim;
+      const angle = Math.floor(k / dim) / 10000 ** ((column - (column % 2)) / dim);
+      x[k] += column % 2 === 0 ? Math.sin(angle) : Math.cos(angle);
+    }
+    const project = (i, name) => vectorTimes(x.subarray(i * dim, (i + 1) * dim), inputs[`layers.0.${name}`], dim);
+    const [keys, values] = ['wk', 'wv'].map((name) => Array.from({ length }, (_, i) => project(i, name)));
+    const query = project(length - 1, 'wq');
+    const mixed = new Float64Array(dim);
+    for (let start = 0; start < dim; start += headDim) {
+      const scores = keys.map((key) => dot(query.subarray(start, start + headDim), key.subarray(start, start + headDim)) / Math.sqrt(headDim));
+      softmax(Float64Array.from(scores)).forEach((weight, j) => {
+        for (let c = start; c < start + headDim; c++) mixed[c] += weight * values[j][c];
+      });
+    }
+    return vectorTimes(mixed, inputs['layers.0.wo'], dim, x.subarray((length - 1) * dim));
+  },
+
+  lstm({ length, dim }, x, inputs) {
+    const [wx, wh, bx, bh] = ['wx', 'wh', 'bx', 'bh'].map((name) => inputs[`layers.0.${name}`]);
+    let state = { h: new Float64Array(dim), c: new Float64Array(dim) };
+    for (let t = 0; t < length; t++) {
+      state = cells.lstm(vectorTimes(x.subarray(t * dim, (t + 1) * dim), wx, 4 * dim, bx), vectorTimes(state.h, wh, 4 * dim, bh), state);
+    }
+    return state.h;
   },
 };
 

@@ -50,7 +50,7 @@ async function timeWorkload(workload, contestantsOpen, plan) {
   const inputs = makeInputs(workload);
   const comparison = plan.check && new Comparison(workload, inputs);
   const [trials, entries] = [[], []];
-  for (const contestant of contestantsOpen.filter(({ only }) => only?.(workload) ?? true)) {
+  for (const contestant of contestantsOpen.filter((contestant) => takesPart(contestant, workload))) {
     const skipped = await tooSlow(workload, contestant, plan.patience);
     if (contestant.missing) entries.push({ contestant: contestant.name, note: contestant.missing });
     else if (skipped) entries.push({ contestant: contestant.name, skipped });
@@ -72,6 +72,8 @@ async function timeWorkload(workload, contestantsOpen, plan) {
   }
   return { workload: workload.name, entries, ...(comparison && { difference: comparison.largestDifference }) };
 }
+
+const takesPart = ({ only, gradients = false }, workload) => (gradients || !workload.gradients) && (only?.(workload) ?? true);
 
 /** The seconds that a call would take, where they are more than `patience`. Only attention has sizes for that. */
 async function tooSlow({ kind, flops, denseFlops }, contestant, patience) {

@@ -1,4 +1,5 @@
 // What is timed.
+import { COMPARED_STEPS } from './training-batch.mjs';
 
 /** Pairs of a query and a key that it sees. */
 function visiblePairs({ queries, keys, causal, window = Infinity }) {
@@ -73,6 +74,45 @@ const recurrent = (cell) => [64, 256, 768].map((hidden) => {
   };
 });
 
+function attentionBackward(heads, length, dim) {
+  const shape = [heads, length, dim];
+  return {
+    kind: 'attentionBackward',
+    name: `attention backward ${heads} x ${length} x ${dim}`,
+    gradients: true,
+    heads, queries: length, keys: length, dim,
+    // The five products: scores again, and two for each of the two products of the forward pass.
+    flops: 10 * heads * length ** 2 * dim,
+    tensors: { dOutput: shape, query: shape, key: shape, value: shape },
+    outputs: { dQuery: shape, dKey: shape, dValue: shape },
+  };
+}
+
+/** An embedding, one layer of the mixer, logits of the last row, and Adam. */
+function training(mixer, { length, dim, batch, heads = 1, vocab = 16 }) {
+  const square = { weight: true, shape: [dim, dim] };
+  const wide = { weight: true, shape: [dim, 4 * dim] };
+  const layer = {
+    attention: { wq: square, wk: square, wv: square, wo: square },
+    lstm: { wx: wide, wh: wide, bx: [4 * dim], bh: [4 * dim] },
+  }[mixer];
+  const named = Object.entries(layer).map(([name, shape]) => [`layers.0.${name}`, shape]);
+  const forward = batch * length * (mixer === 'attention' ? 8 * dim ** 2 + 4 * length * dim : 16 * dim ** 2);
+  return {
+    kind: 'training',
+    name: `training step, ${mixer === 'lstm' ? 'LSTM' : mixer} ${batch} x ${length} x ${dim}`,
+    gradients: true,
+    mixer, length, dim, batch, heads, vocab,
+    // A gradient by each factor of each product.
+    flops: 3 * forward,
+    tensors: {
+      embedding: [vocab, dim], ...Object.fromEntries(named),
+      'readout.weight': { weight: true, shape: [dim, vocab] }, 'readout.bias': [vocab],
+    },
+    outputs: { losses: [COMPARED_STEPS, 1] },
+  };
+}
+
 const main = (workload) => ({ ...workload, main: true });
 
 /** The first is the smallest. Those that are `main` are timed by a quick run too. */
@@ -93,4 +133,7 @@ export const workloads = [
   matmul(1024, 1024, 1024),
   main(layer(512, 768, 12)),
   ...Object.keys(GATES).flatMap(recurrent),
+  main(attentionBackward(12, 512, 64)),
+  main(training('attention', { length: 64, dim: 64, batch: 32, heads: 4 })),
+  main(training('lstm', { length: 64, dim: 64, batch: 32 })),
 ];

@@ -1,6 +1,6 @@
 // Who takes part. A contestant is
-//   { name, open(environment), only?(workload), patient?, minor?, dense?, compiles?, native? }
-// patient: its slow calls are waited for; minor: two processes are enough; dense: it computes hidden scores too;
+//   { name, open(environment), only?(workload), gradients?, patient?, minor?, dense?, compiles?, native? }
+// gradients: it can compute them; patient: its slow calls are waited for; minor: two processes are enough; dense: it computes hidden scores too;
 // compiles: its first call does more than compute; native: not in a browser.
 // environment: { load(package), address?(path in node_modules), packagedBytes(file of our package), loadEigen() -> bytes,
 //   startNative?() }; open() resolves to

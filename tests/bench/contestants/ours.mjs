@@ -1,4 +1,5 @@
 // qkv itself: each of its builds, on one thread and on two.
+import { ADAM, COMPARED_STEPS, trainingBatch } from '../training-batch.mjs';
 
 const builds = [
   { variant: 'relaxed', threads: 1, counted: true },
@@ -15,6 +16,7 @@ const isShort = ({ flops }) => flops < 1e10;
 export const ours = builds.map(({ variant, threads, counted, minor }) => ({
   name: `qkv ${variant}${variant.endsWith('-mt') ? ` ${threads}` : ''}`,
   patient: true,
+  gradients: true,
   minor,
   ...(minor && { only: isShort }),
   async open({ load }) {
@@ -84,6 +86,38 @@ const kinds = {
     method: () => 'linear',
     prepare: (engine, workload, { x, weight }) => withWeights(engine, { weight }, (held) => () => engine.linear(x, held.weight))
       .map((entrant) => ({ ...entrant, read: ({ data }) => ({ output: data }) })),
+  },
+
+  attentionBackward: {
+    method: () => 'attentionBackward',
+    prepare: (engine, workload, { dOutput, query, key, value }) => [{
+      formulation: 'attentionBackward',
+      call: () => engine.attentionBackward(dOutput, query, key, value),
+      read: (gradients) => Object.fromEntries(Object.entries(gradients).map(([name, { data }]) => [name, data])),
+    }],
+  },
+
+  training: {
+    method: () => 'sequenceModel',
+    prepare(engine, workload, inputs) {
+      const { mixer, batch, length, dim, heads, vocab } = workload;
+      const model = engine.sequenceModel({
+        vocab, embedDim: dim, mixer, readout: 'last', optimizer: ADAM, ...(mixer === 'attention' && { numHeads: heads, positions: 'sinusoidal' }),
+      });
+      model.load(inputs);
+      const { tokens, targets } = trainingBatch(workload);
+      const rows = { data: tokens, shape: [batch, length] };
+      const step = () => model.trainStep(rows, targets);
+      return [{
+        formulation: 'sequenceModel',
+        call: step,
+        read() {
+          model.load(inputs);
+          return { losses: Float32Array.from({ length: COMPARED_STEPS }, () => step().loss) };
+        },
+        release: () => model.dispose(),
+      }];
+    },
   },
 
   recurrent: {

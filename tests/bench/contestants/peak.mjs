@@ -9,6 +9,7 @@ const LOOPS = 20_000;
 const peak = (name, multiplyAdd) => ({
   name,
   patient: true,
+  gradients: true,
   async open() {
     const { exports } = await WebAssembly.instantiate(await WebAssembly.compile(moduleOf(multiplyAdd)));
     const flops = 2 * LANES * CHAINS * STEPS_PER_LOOP * LOOPS;

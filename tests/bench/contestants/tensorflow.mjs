@@ -1,16 +1,23 @@
 // TensorFlow.js on its WebAssembly back end, one thread.
 import { causalMask } from '../inputs.mjs';
+import { cells } from './tensorflow-cells.mjs';
+import { training } from './tensorflow-training.mjs';
 
 export const tensorflow = {
   name: 'TensorFlow.js',
   dense: true,
+  gradients: true,
   async open({ load, address }) {
-    const tf = await load('@tensorflow/tfjs-core');
+    const tf = await load('@tensorflow/tfjs');
     const backend = await load('@tensorflow/tfjs-backend-wasm');
     if (address) backend.setWasmPaths(address('@tensorflow/tfjs-backend-wasm/dist/'));
     tf.env().set('WASM_HAS_MULTITHREAD_SUPPORT', false);
-    await tf.setBackend('wasm');
-    return { prepare: (workload, inputs) => kinds[workload.kind](tf, workload, inputs) };
+    return {
+      async prepare(workload, inputs) {
+        await tf.setBackend('wasm');
+        return kinds[workload.kind](tf, workload, inputs);
+      },
+    };
   },
 };
 
@@ -33,6 +40,18 @@ function entrant(tf, formulation, compute, held = {}) {
 }
 
 const kinds = {
+  training,
+
+  attentionBackward(tf, { dim }, inputs) {
+    const attend = (query, key, value) => tf.matMul(tf.softmax(tf.mul(tf.matMul(query, key, false, true), 1 / Math.sqrt(dim))), value);
+    const gradients = tf.grads(attend);
+    return [entrant(tf, 'grads of matMul, softmax, matMul', () => {
+      const { dOutput, query, key, value } = tensorsOf(tf, inputs);
+      const [dQuery, dKey, dValue] = gradients([query, key, value], dOutput);
+      return { dQuery, dKey, dValue };
+    })];
+  },
+
   attention(tf, workload, inputs) {
     const { heads, kvHeads, queries, keys, dim, causal, window = Infinity, weights: wanted, cached } = workload;
     const held = {
@@ -90,21 +109,5 @@ const kinds = {
       return { output: tf.reshape(tf.concat(states), [length, hidden]) };
     };
     return [entrant(tf, 'matMul step by step', compute, held)];
-  },
-};
-
-/** One step from both projections; gates are i f g o and r z n. */
-const cells = {
-  rnn: (tf, x, r, { c }) => ({ h: tf.tanh(tf.add(x, r)), c }),
-  lstm(tf, x, r, state) {
-    const [i, f, g, o] = tf.split(tf.add(x, r), 4, 1);
-    const c = tf.add(tf.mul(tf.sigmoid(f), state.c), tf.mul(tf.sigmoid(i), tf.tanh(g)));
-    return { h: tf.mul(tf.sigmoid(o), tf.tanh(c)), c };
-  },
-  gru(tf, x, r, { h, c }) {
-    const [[xr, xz, xn], [rr, rz, rn]] = [tf.split(x, 3, 1), tf.split(r, 3, 1)];
-    const z = tf.sigmoid(tf.add(xz, rz));
-    const n = tf.tanh(tf.add(xn, tf.mul(tf.sigmoid(tf.add(xr, rr)), rn)));
-    return { h: tf.add(n, tf.mul(z, tf.sub(h, n))), c };
   },
 };
