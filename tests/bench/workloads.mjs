@@ -97,7 +97,7 @@ function training(mixer, { length, dim, batch, heads = 1, vocab = 16 }) {
     lstm: { wx: wide, wh: wide, bx: [4 * dim], bh: [4 * dim] },
   }[mixer];
   const named = Object.entries(layer).map(([name, shape]) => [`layers.0.${name}`, shape]);
-  const forward = batch * length * (mixer === 'attention' ? 8 * dim ** 2 + 4 * length * dim : 16 * dim ** 2);
+  const forward = batch * length * (mixer === 'attention' ? 4 * dim ** 2 + 4 * dim : 16 * dim ** 2);
   return {
     kind: 'training',
     name: `training step, ${mixer === 'lstm' ? 'LSTM' : mixer} ${batch} x ${length} x ${dim}`,

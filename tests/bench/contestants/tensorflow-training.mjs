@@ -60,15 +60,16 @@ function trainer(tf, backEnd, workload, inputs) {
 
 /** The row that is read out, (batch, dim). */
 const lastRow = {
+  /** Of queries only the row that is read has one. */
   attention(tf, { batch, length, dim, heads }, variables, embedded, { positions }) {
-    const x = tf.reshape(tf.add(embedded, positions), [batch * length, dim]);
-    const headDim = dim / heads;
-    const [query, key, value] = ['wq', 'wk', 'wv'].map((name) =>
-      tf.transpose(tf.reshape(tf.matMul(x, variables[`layers.0.${name}`]), [batch, length, heads, headDim]), [0, 2, 1, 3]));
-    const weights = tf.softmax(tf.mul(tf.matMul(query, key, false, true), 1 / Math.sqrt(headDim)));
-    const mixed = tf.reshape(tf.transpose(tf.matMul(weights, value), [0, 2, 1, 3]), [batch * length, dim]);
-    const out = tf.reshape(tf.add(x, tf.matMul(mixed, variables['layers.0.wo'])), [batch, length, dim]);
-    return tf.squeeze(tf.slice(out, [0, length - 1, 0], [batch, 1, dim]), [1]);
+    const x = tf.add(embedded, positions);
+    const last = tf.reshape(tf.slice(x, [0, length - 1, 0], [batch, 1, dim]), [batch, dim]);
+    const project = (rows, name) =>
+      tf.transpose(tf.reshape(tf.matMul(tf.reshape(rows, [-1, dim]), variables[`layers.0.${name}`]), [batch, -1, heads, dim / heads]), [0, 2, 1, 3]);
+    const [query, key, value] = [project(last, 'wq'), project(x, 'wk'), project(x, 'wv')];
+    const weights = tf.softmax(tf.mul(tf.matMul(query, key, false, true), 1 / Math.sqrt(dim / heads)));
+    const mixed = tf.reshape(tf.matMul(weights, value), [batch, dim]);
+    return tf.add(last, tf.matMul(mixed, variables['layers.0.wo']));
   },
 
   lstm(tf, { batch, length, dim }, variables, embedded) {
