@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
-import { type Engine, load, type RotaryOptions, tensor, type Tensor } from 'qkv';
+import { type Engine, load, tensor, type Tensor } from 'qkv';
 
 import { loadVariant, threaded, variant } from './support/engine.js';
 import { allowedError, largestError, randomFloats, type Rounding, toDouble, toFloat } from './support/reference.js';
+import { angles, turned } from './support/rotary-reference.js';
 
 let engine: Engine;
 before(async () => { engine = await loadVariant(); });
@@ -13,34 +14,6 @@ after(() => engine.dispose());
 const PAIRINGS = ['halves', 'neighbours'] as const;
 const random = (seed: number, ...shape: number[]) => tensor(randomFloats(shape.reduce((a, b) => a * b), seed), shape);
 const empty = (...shape: number[]) => tensor(new Float32Array(0), shape);
-
-/** Pair i of each row turned by the angles that its position gives. */
-function turned(
-  x: Tensor,
-  pairing: RotaryOptions['pairing'],
-  dims: number,
-  angleOf: (row: number, pair: number) => { cos: number; sin: number },
-  round: Rounding,
-): Float64Array {
-  const [length, dim] = x.shape.slice(-2) as [number, number];
-  const out = Float64Array.from(x.data);
-  for (let row = 0; row < x.data.length / dim; row++) {
-    for (let i = 0; i < dims / 2; i++) {
-      const [a, b] = pairing === 'halves' ? [i, dims / 2 + i] : [2 * i, 2 * i + 1];
-      const [p, q] = [x.data[row * dim + a]!, x.data[row * dim + b]!];
-      const angle = angleOf(row % length, i);
-      const [cos, sin] = [round(angle.cos), round(angle.sin)];
-      out[row * dim + a] = round(round(p * cos) - round(q * sin));
-      out[row * dim + b] = round(round(p * sin) + round(q * cos));
-    }
-  }
-  return out;
-}
-
-const angles = (positions: number[], dims: number, base = 10000) => (row: number, pair: number) => {
-  const angle = positions[row]! * base ** ((-2 * pair) / dims);
-  return { cos: Math.cos(angle), sin: Math.sin(angle) };
-};
 
 function isNear(made: Tensor, run: (round: Rounding) => Float64Array, what: string): void {
   const exact = run(toDouble);

@@ -28,6 +28,10 @@ async function mustCompile(): Promise<void> {
   engine.multiHeadAttention({ embedDim: 2, numHeads: 1 }).load({ wq: resident, wk: x });
   const { dQuery, dBias } = engine.attentionBackward(x, x, x, x, { bias: [[0]], weights: 'mean' });
   dQuery.at(dBias?.shape.length ?? 0);
+  const layer = engine.multiHeadAttention({ embedDim: 2, numHeads: 1 });
+  const { dContext, dParameters: { wq, bo } } = layer.backward(output, x, { context: x, rotary: { pairing: 'halves' }, weights: 'mean' });
+  const gradients: Tensor[] = [wq, ...(bo && dContext ? [bo, dContext] : [])];
+  gradients.pop();
   const { dX, dBeta } = engine.layerNormBackward(x, x, { gamma: [1, 1], beta: [0, 0] });
   const { loss, dLogits } = engine.crossEntropy(dX, [[0, 1]]);
   loss.toFixed(dBeta?.shape.length);
@@ -60,6 +64,8 @@ function mustNotCompile(engine: Engine, x: Tensor): void {
   engine.linearBackward(x, x, x).dBias.at(0);
   // @ts-expect-error: of no sinks there is no gradient to rely on
   engine.attentionBackward(x, x, x, x).dSinks.at(0);
+  // @ts-expect-error: a layer without biases has no gradient of one
+  engine.multiHeadAttention({ embedDim: 2, numHeads: 1 }).backward(x, x).dParameters.bq.at(0);
   // @ts-expect-error: nested arrays are not stepped in place
   engine.adam().step([[1, 2]], [x]);
   // @ts-expect-error: a variant that does not exist

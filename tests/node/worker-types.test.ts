@@ -39,6 +39,8 @@ async function mustCompile(x: Tensor, call: CallOptions): Promise<void> {
   const layer = await engine.multiHeadAttention({ embedDim: 3, numHeads: 1 });
   await layer.load(await layer.parameters, { from: 'pytorch', signal });
   (await layer.forward(x, { weights: 'mean' })).weights.at(0);
+  const { dX, dContext, dParameters } = await layer.backward(x, x, { causal: true, signal });
+  await optimizer.step([x], [dContext ?? dX, dParameters.wq]);
   // A resident tensor goes wherever a tensor goes.
   const [resident, mask] = [await engine.resident(x, { signal }), await engine.resident({ data: new Uint8Array(1), shape: [1] })];
   const masked = await engine.attention(resident, [[1]], x, { mask, bias: resident, weights: 'heads', signal });
@@ -46,6 +48,7 @@ async function mustCompile(x: Tensor, call: CallOptions): Promise<void> {
   await engine.linear(resident, x, resident, call);
   await engine.rnn(resident, { wx: resident, wh: x, bx: undefined }, { h0: resident });
   await layer.load({ wq: resident, wk: x });
+  await layer.backward(resident, resident, { context: resident, sinks: resident });
   await layer.forward(resident, { context: resident, rotary: { pairing: 'halves', cos: resident } });
   await cache.append(resident, x);
   (await resident.data).fill(await resident.at(0));

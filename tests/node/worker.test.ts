@@ -76,6 +76,16 @@ const calls: Record<string, (engine: RemoteEngine) => Promise<unknown>> = {
     const turned = await layer.forward(x, { rotary: { pairing: 'neighbours', dims: 2 }, weights: 'mean' });
     return [turned, await layer.forward(x, { context: numbers(10, 3, 6) }), await layer.parameters, await layer.headDim];
   },
+  "a layer's gradients": async (engine) => {
+    const layer = await engine.multiHeadAttention({ embedDim: 6, numHeads: 2, seed: 7 });
+    const [dOutput, context, rotary] = [numbers(11, 5, 6), await engine.resident(numbers(10, 3, 6)), { pairing: 'neighbours', dims: 2 }] as const;
+    return [await layer.backward(dOutput, x, { rotary, causal: true, sinks: [1, 2] }), await layer.backward(dOutput, x, { context, bias: numbers(12, 3) })];
+  },
+  'gradients with out, which they pass over': async (engine) => {
+    const layer = await engine.multiHeadAttention({ embedDim: 6, numHeads: 2 });
+    const out = numbers(11, 5, 6);
+    return [await layer.backward(out, x, { out }), await engine.attentionBackward(out, x, x, x, { out }), out];
+  },
   'a cache': async (engine) => {
     const cache = await engine.kvCache({ numKvHeads: 2, headDim: 8, valueDim: 5, capacity: 16 });
     await cache.append(key, value);

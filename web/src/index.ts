@@ -20,6 +20,7 @@ export type { CacheAttentionOptions, KvCache, KvCacheOptions } from './kv-cache.
 export { load, type LoadOptions, version } from './load.js';
 export type { CrossEntropyResult } from './loss.js';
 export type { MultiHeadAttention, MultiHeadForwardOptions, MultiHeadOptions, MultiHeadParameters } from './multi-head.js';
+export type { MultiHeadGradients, MultiHeadParameterGradients } from './multi-head-backward.js';
 export type { ParameterSource } from './multi-head-import.js';
 export { alibiSlopes, sinusoidal } from './positional.js';
 export type {

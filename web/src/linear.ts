@@ -33,6 +33,49 @@ export class LinearCall {
   }
 }
 
+/** The gradients of one product with a weight over blocks of a frame. */
+export class LinearBackwardCall {
+  readonly #frame: Frame;
+  readonly #fields: Calls['linearBackward'];
+  readonly #weight: Numbers;
+  readonly #dWeight: Block;
+  readonly #dBias: Block | undefined;
+  /** (rows, inDim) */
+  readonly dX: Block;
+
+  /** Reserves weight, gradients and scratch in the frame. */
+  constructor(memory: EngineMemory, frame: Frame, rows: number, weight: Numbers, bias?: Numbers) {
+    const [inDim, outDim] = weight.shape as [number, number];
+    this.#frame = frame;
+    this.#weight = weight;
+    this.dX = frame.output([rows, inDim]);
+    this.#dWeight = frame.output(weight.shape);
+    this.#dBias = bias && frame.output([outDim]);
+    this.#fields = {
+      rows,
+      inDim,
+      outDim,
+      weight: frame.input(weight),
+      dX: this.dX,
+      dWeight: this.#dWeight,
+      dBias: this.#dBias,
+      ...frame.workspace(memory.module.linearBackwardWorkspaceBytes(rows, inDim, outDim)),
+    };
+  }
+
+  run(name: string, dOut: Block, x: Block): void {
+    this.#frame.run(name, 'linearBackward', { ...this.#fields, dOut, x });
+  }
+
+  ofParameters(): Omit<LinearGradients, 'dX'> {
+    const { shape } = this.#weight;
+    return {
+      dWeight: this.#frame.read(this.#dWeight, shape),
+      ...(this.#dBias && { dBias: this.#frame.read(this.#dBias, [shape[1]!]) }),
+    };
+  }
+}
+
 /** What a linear layer was given, checked. */
 function linearArguments(xLike: TensorLike, weightLike: TensorLike, biasLike: TensorLike | undefined) {
   const x = numbers(xLike, 'x');
@@ -74,24 +117,8 @@ export function linearBackward(
   const dOut = numbers(dOutLike, 'dOut');
   const { x, weight, bias, rows, outShape } = linearArguments(xLike, weightLike, biasLike);
   expectShape(dOut, 'dOut', outShape, "the output's shape");
-  const [inDim, outDim] = weight.shape as [number, number];
   const frame = memory.frame();
-  const [dX, dWeight, dBias] = [frame.output(x.shape), frame.output(weight.shape), frame.output([outDim], bias !== undefined)];
-  frame.run('linearBackward', 'linearBackward', {
-    rows,
-    inDim,
-    outDim,
-    dOut: frame.input(dOut),
-    x: frame.input(x),
-    weight: frame.input(weight),
-    dX,
-    dWeight,
-    dBias,
-    ...frame.workspace(memory.module.linearBackwardWorkspaceBytes(rows, inDim, outDim)),
-  });
-  return {
-    dX: frame.read(dX, x.shape),
-    dWeight: frame.read(dWeight, weight.shape),
-    ...(bias && { dBias: frame.read(dBias, [outDim]) }),
-  };
+  const call = new LinearBackwardCall(memory, frame, rows, weight, bias);
+  call.run('linearBackward', frame.input(dOut), frame.input(x));
+  return { dX: frame.read(call.dX, x.shape), ...call.ofParameters() };
 }

@@ -1,14 +1,16 @@
-import { type Destination, destination, expectOptions, expectShape, flag, invalid, type Numbers, numbers, oneOf, wholeNumber } from './arguments.js';
-import { AttentionCall, type AttentionResult } from './attention.js';
-import { SCORE_OPTIONS, type ScoreOptions } from './score-options.js';
+import { type Destination, destination, expectOptions, flag, invalid, type Numbers, numbers, oneOf, wholeNumber } from './arguments.js';
+import type { AttentionResult } from './attention.js';
 import { QkvError } from './errors.js';
-import { attentionHeads, expectGroups, type Heads } from './heads.js';
+import { expectGroups } from './heads.js';
 import { LinearCall } from './linear.js';
 import type { EngineMemory } from './memory.js';
+import { multiHeadBackward, type MultiHeadGradients } from './multi-head-backward.js';
+import { HeadsCall, layerArguments, type LayerParts, rowsOf } from './multi-head-call.js';
 import { importParameters, type ParameterSource } from './multi-head-import.js';
 import { randomNumbers } from './random.js';
 import { ResidentTensor } from './resident.js';
-import { RotaryCall, type RotaryOptions } from './rotary.js';
+import type { RotaryOptions } from './rotary.js';
+import type { ScoreOptions } from './score-options.js';
 import { allocate, LONGEST_AXIS, sizeOf, Tensor, type TensorLike } from './tensor.js';
 
 /** Sizes of a layer and where its weights start. */
@@ -61,8 +63,6 @@ export interface MultiHeadForwardOptions extends ScoreOptions {
   /** Float32 memory of the output's shape to write the output to: wholly, or not at all after an error. */
   out?: Destination | undefined;
 }
-
-const FORWARD_OPTIONS = [...SCORE_OPTIONS, 'context', 'rotary', 'out'];
 
 /**
  * A layer of multi-head attention (Vaswani et al., 2017, section 3.2.2). For each head:
@@ -141,40 +141,32 @@ export class MultiHeadAttention {
    */
   forward<const Options extends MultiHeadForwardOptions = {}>(x: TensorLike, options?: Options): AttentionResult<Options> {
     const memory = this.#use('forward');
-    const given: MultiHeadForwardOptions = options === undefined ? {} : options;
-    expectOptions('forward', given, FORWARD_OPTIONS);
-    const rows = numbers(x, 'x', 2, 3);
-    expectShape(rows, 'x', [...rows.shape.slice(0, -1), this.embedDim], "its last axis is the layer's embedDim");
-    const context = given.context === undefined ? rows : numbers(given.context, 'context', rows.shape.length);
-    expectShape(context, 'context', [...rows.shape.slice(0, -2), null, this.embedDim], "x's batch, and the layer's embedDim");
-    const out = destination(given.out, rows.shape);
-
+    const given = layerArguments('forward', this.embedDim, x, options);
+    const { shape } = given.x;
+    const out = destination(given.options.out, shape);
+    const parts = this.#parts();
     const frame = memory.frame();
-    const project = (from: Numbers, weight: ParameterName, bias: ParameterName) =>
-      new LinearCall(memory, frame, sizeOf(from.shape.slice(0, -1)), this.#parameter(weight)!, this.#parameter(bias));
-    const [query, key, value] = [project(rows, 'wq', 'bq'), project(context, 'wk', 'bk'), project(context, 'wv', 'bv')] as const;
-    const shapeOf = (from: Numbers, { shape }: LinearCall) => ({ shape: [...from.shape.slice(0, -1), shape[1]!] });
-    const heads = attentionHeads(shapeOf(rows, query), shapeOf(context, key), shapeOf(context, value), this);
-    const turn = ({ out: rows }: LinearCall, { sizes: [batch, count, length, dim], strides }: Heads) => {
-      if (given.rotary === undefined) return undefined;
-      const call = new RotaryCall(frame, given.rotary, length, dim);
-      return () => call.run('forward', batch, count, strides, rows, rows);
-    };
-    const turns = [turn(query, heads.query), turn(key, heads.key)];
-    const attention = new AttentionCall(memory, frame, heads, given);
-    const mixed = frame.output(heads.outputShape);
-    const output = project(rows, 'wo', 'bo');
-    const xBlock = frame.input(rows);
-    const contextBlock = context === rows ? xBlock : frame.input(context);
+    const call = new HeadsCall(memory, frame, parts, given, given.options);
+    const output = new LinearCall(memory, frame, rowsOf(given.x), parts.parameters.wo!, parts.parameters.bo);
+    call.run('forward');
+    output.run('forward', call.mixed);
+    const extras = call.attention.extras();
+    return { output: frame.read(output.out, shape, out), ...extras } as AttentionResult<Options>;
+  }
 
-    query.run('forward', xBlock);
-    key.run('forward', contextBlock);
-    value.run('forward', contextBlock);
-    for (const run of turns) run?.();
-    attention.run('forward', query.out, key.out, value.out, mixed);
-    output.run('forward', mixed);
-    const extras = attention.extras();
-    return { output: frame.read(output.out, rows.shape, out), ...extras } as AttentionResult<Options>;
+  /**
+   * The gradients of {@link forward}; see {@link MultiHeadGradients} for the formulas. Projections and scores are made
+   * again, so that memory grows as the lengths and not as their product.
+   *
+   * @param dOutput the loss's gradient by the output, of x's shape
+   * @param x what forward() was given
+   * @param options the same; what they ask for besides the output (weights, scores, logSumExp, out) is passed over
+   * @throws QkvError as forward(); SHAPE_MISMATCH: a dOutput that has not x's shape
+   */
+  backward(dOutput: TensorLike, x: TensorLike, options?: MultiHeadForwardOptions): MultiHeadGradients {
+    const memory = this.#use('backward');
+    const given = layerArguments('backward', this.embedDim, x, options);
+    return multiHeadBackward(memory, dOutput, this.#parts(), given);
   }
 
   /**
@@ -243,6 +235,12 @@ export class MultiHeadAttention {
   #parameter(name: ParameterName): Numbers | undefined {
     const given = this.parameters[name];
     return given && numbers(given, `parameters.${name}`, given.shape.length);
+  }
+
+  #parts(): LayerParts {
+    const names = Object.keys(this.parameters) as ParameterName[];
+    const { numHeads, numKvHeads } = this;
+    return { numHeads, numKvHeads, parameters: Object.fromEntries(names.map((name) => [name, this.#parameter(name)])) };
   }
 
   #use(method: string): EngineMemory {

@@ -67,7 +67,8 @@ export class Connection {
     this.#advance();
     const value = await answered;
     onProgress?.(1);
-    return out ? written(value as Written, out) : value;
+    // The gradients of a call that had `out` have none.
+    return out && 'output' in (value as object) ? written(value as Written, out) : value;
   }
 
   /** A step of adam() is in place: what it makes of the copies in the worker is written back. */

@@ -2,12 +2,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
-import { type Engine } from 'qkv';
+import { type Engine, tensor } from 'qkv';
 
 import { makeCase } from '../support/attention-case.js';
 import { GRADIENTS, gradientFaults, outputGradient, runBackward } from '../support/attention-gradients.js';
 import { loadVariant, threaded, variant } from '../support/engine.js';
 import { gather, partOf } from '../support/gather.js';
+import { randomFloats } from '../support/reference.js';
 import { column, expectClose } from '../support/single-row.js';
 
 let engine: Engine;
@@ -38,6 +39,28 @@ describe(`bug log, gradients of attention, ${variant}`, () => {
       assert.deepEqual(runBackward(engine, dirty, outputGradient(one)), clean, `${valid} valid keys`);
       assert.ok([...clean.dKey.subarray(valid * 5), ...clean.dValue.subarray(valid * 6)].every((x) => x === 0), `${valid} valid keys`);
     }
+  });
+
+  test('B02 and B03 garbage in rows that a layer hides is in no gradient: as keys alone, and as queries too', () => {
+    const layer = engine.multiHeadAttention({ embedDim: 6, numHeads: 2 });
+    const rows = (garbage: number, hidden: number) => tensor(randomFloats(7 * 6, 1).fill(garbage, hidden * 6), [7, 6]);
+    const dOutput = tensor(randomFloats(7 * 6, 2), [7, 6]);
+    // Queries from the fifth on see nothing, and nothing sees the keys.
+    const mask = tensor(Array.from({ length: 7 }, (_, i) => Array.from({ length: 7 }, (_, j) => i < 5 && j < 5)));
+    const x = rows(0, 7);
+    const context = { keyLengths: [5] };
+    const [ofContext, ofX] = [layer.backward(dOutput, x, { context: rows(0.5, 5), ...context }), layer.backward(dOutput, rows(0.5, 5), { mask })];
+    for (const garbage of [NaN, Infinity, -Infinity]) {
+      for (const kept of [rows(garbage, 5), engine.resident(rows(garbage, 5))]) {
+        assert.deepEqual(layer.backward(dOutput, x, { context: kept, ...context }), ofContext, `${garbage} in a context`);
+        assert.deepEqual(layer.backward(dOutput, kept, { mask }), ofX, `${garbage} in x`);
+        assert.deepEqual(kept.data, rows(garbage, 5).data, 'an argument was written to');
+      }
+      const seen = layer.backward(dOutput, x, { context: rows(garbage, 4), ...context }).dParameters;
+      assert.ok(seen.wk.data.some(Number.isNaN) && seen.wv.data.some(Number.isNaN), 'garbage that is seen does not show');
+    }
+    assert.ok([...ofX.dX.data.subarray(5 * 6), ...ofContext.dContext!.data.subarray(5 * 6)].every((by) => by === 0));
+    assert.ok(ofX.dParameters.wq.data.every(Number.isFinite) && ofX.dParameters.wq.data.some((by) => by !== 0));
   });
 
   test('B29 a key head has the gradients of the query heads that read it, and of no others', () => {

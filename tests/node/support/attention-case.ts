@@ -39,8 +39,8 @@ export function makeCase(sizes: AttentionSizes, seed: number, rules: AttentionRu
 const lengthFirst = (form: Form) => form === 'blhd' || form.startsWith('joined');
 
 /** (batch, outer, inner, dim) as (batch, inner, outer, dim). */
-export function swapAxes(data: Float32Array, batch: number, outer: number, inner: number, dim: number): Float32Array<ArrayBuffer> {
-  const swapped = new Float32Array(data.length);
+export function swapAxes<Data extends Float32Array | Float64Array>(data: Data, batch: number, outer: number, inner: number, dim: number): Data {
+  const swapped = data.slice() as Data;
   for (let row = 0; row < batch * outer * inner; row++) {
     const [n, m, b] = [row % inner, Math.floor(row / inner) % outer, Math.floor(row / inner / outer)];
     swapped.set(data.subarray(row * dim, (row + 1) * dim), ((b * inner + n) * outer + m) * dim);

@@ -14,7 +14,7 @@ export const GRADIENTS = ['dQuery', 'dKey', 'dValue', 'dBias', 'dSinks'] as cons
 export type Gradients<Data = Float64Array> = Record<(typeof GRADIENTS)[number], Data>;
 
 /** How sums are made; a row's mean of dWeights, over the keys or as the sum of dOutput * output, which is the same. */
-interface GradientArithmetic extends Arithmetic {
+export interface GradientArithmetic extends Arithmetic {
   fromOutput?: boolean | undefined;
 }
 

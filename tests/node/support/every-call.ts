@@ -57,6 +57,15 @@ export function everyCall(choices: Choices): EveryCall[] {
       layer.load(parameters);
       return [layer.forward(x, { weights: 'heads' }), layer.forward(x, { context })];
     }),
+    one('multiHeadAttention backward', {
+      dOutput: [batch, length, embedDim], x: [batch, length, embedDim], context: [batch, keys, embedDim],
+      wq: [embedDim, embedDim], wk: [embedDim, heads * dim], wv: [embedDim, heads * dim], wo: [embedDim, embedDim], bo: [embedDim],
+      mask: [batch, 1, length, keys], bias: [rows, 1, keys],
+    }, (engine, { dOutput, x, context, mask, bias, ...parameters }) => {
+      const layer = engine.multiHeadAttention({ embedDim, numHeads: rows, numKvHeads: heads });
+      layer.load(parameters);
+      return [layer.backward(dOutput, x), layer.backward(dOutput, x, { context, mask, bias })];
+    }),
     one('multiHeadAttention of PyTorch', { in_proj_weight: [3 * embedDim, embedDim], 'out_proj.weight': [embedDim, embedDim], in_proj_bias: [3 * embedDim], 'out_proj.bias': [embedDim], x: [length, embedDim] },
       (engine, { x, ...parameters }) => {
         const layer = engine.multiHeadAttention({ embedDim, numHeads: rows });
