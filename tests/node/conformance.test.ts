@@ -10,21 +10,12 @@ import type { Engine } from 'qkv';
 import { compareCase, type Comparison } from './support/conformance/compare.js';
 import { bfloat16ToNumber, float16ToNumber, roundToBfloat16, roundToFloat16 } from './support/half.js';
 import { runCase } from './support/conformance/operators.js';
-import { type Case, entriesOf, type Entry, loadCase, SUITES } from './support/conformance/suite.js';
+import { byFamily, type Case, entriesOf, type Entry, loadCase, SUITES } from './support/conformance/suite.js';
 import { loadVariant, variant } from './support/engine.js';
 
 let engine: Engine;
 before(async () => { engine = await loadVariant(); });
 after(() => engine.dispose());
-
-/** "attention 66 of 66, gelu 4 of 4" */
-function byFamily(entries: readonly Entry[], passed: ReadonlyMap<string, unknown>): string {
-  const families = [...new Set(entries.map(({ family }) => family))];
-  return families
-    .map((family) => entries.filter((entry) => entry.family === family))
-    .map((own) => `${own[0]!.family} ${own.filter(({ name }) => passed.has(name)).length} of ${own.length}`)
-    .join(', ');
-}
 
 function report(suite: string, entries: readonly Entry[], passed: ReadonlyMap<string, Comparison>): void {
   console.log(`${passed.size} of ${entries.length} cases of ${suite} passed on ${variant} (${byFamily(entries, passed)})`);

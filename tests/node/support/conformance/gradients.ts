@@ -3,16 +3,19 @@
 import type { Engine } from 'qkv';
 
 import { attentionOptions, pastOf } from './attention.js';
-import { OperatorNode } from './node.js';
+import { attentionLayerGradients } from './attention-layer.js';
+import { graphGradients } from './graph-gradients.js';
+import { OperatorNode, type Route } from './node.js';
 import { approximateOf, asRows, axisLast, axisOf, expectFloat32 } from './rows.js';
+import { runOperator } from './operators.js';
 import { concatLength, reshape, splitLength, transpose } from './shapes.js';
 import type { Case } from './suite.js';
 import { lookupOf, lossesOf } from './training.js';
 import { type Floats, floatsOf, type Value } from './values.js';
 
 /** One for each input, null where there is none. */
-type Gradients = (Floats | null)[];
-type Backward = (engine: Engine, node: OperatorNode, upstream: readonly (Floats | null)[]) => Gradients;
+export type Gradients = (Floats | null)[];
+export type Backward = (engine: Engine, node: OperatorNode, upstream: readonly (Floats | null)[]) => Gradients;
 
 function softmax(engine: Engine, node: OperatorNode, [dOut]: readonly (Floats | null)[]): Gradients {
   const x = node.floats(0, 'input');
@@ -72,21 +75,25 @@ const OPERATORS: Readonly<Record<string, Backward>> = {
   RMSNormalization: norm,
   Softmax: softmax,
   SoftmaxCrossEntropyLoss: crossEntropy,
+  'composite.MultiHeadAttentionLayer': attentionLayerGradients,
 };
 
 /** Whether the adapter knows the gradients of an operator. */
-export const hasGradients = (op: string): boolean => op in OPERATORS;
+export const hasGradients = (op: string): boolean => op === 'Graph' || Object.keys(OPERATORS).some((name) => name.split('.').at(-1) === op);
 
-export function runGradients(
-  engine: Engine,
-  { op, domain, opset, attributes, outputs }: Case,
-  inputs: readonly (Value | null)[],
-  upstream: readonly (Value | null)[],
-): Gradients {
-  const operator = OPERATORS[[domain, op].filter(Boolean).join('.')];
-  if (!operator) throw new Error(`the adapter does not know the gradients of ${op}; it knows ${Object.keys(OPERATORS).join(', ')}`);
-  const node = new OperatorNode({ op, domain, opset, attributes, inputs, wanted: outputs.map((output) => output !== null) });
-  const gradients = operator(engine, node, upstream.map((value) => value && floatsOf(value)));
+const backward: Backward = (engine, node, upstream) => {
+  const operator = OPERATORS[[node.domain, node.op].filter(Boolean).join('.')];
+  if (!operator) throw new Error(`the adapter does not know the gradients of ${node.op}; it knows ${Object.keys(OPERATORS).join(', ')}`);
+  const gradients = operator(engine, node, upstream);
   node.expectAllRead();
   return gradients;
+};
+
+/** Every way the adapter knows to compute the gradients by the case's inputs with the library. */
+export function runGradients(engine: Engine, one: Case, inputs: readonly (Value | null)[], upstream: readonly (Value | null)[]): Route[] {
+  const dOutputs = upstream.map((value) => value && floatsOf(value));
+  if (one.op === 'Graph' && one.domain === 'composite') return graphGradients(engine, one, inputs, dOutputs, runOperator, backward);
+  const { op, domain, opset, attributes, outputs } = one;
+  const node = new OperatorNode({ op, domain, opset, attributes, inputs, wanted: outputs.map((output) => output !== null) });
+  return [{ name: 'the backward pass', outputs: backward(engine, node, dOutputs) }];
 }

@@ -1,4 +1,6 @@
 // Attention within a graph, from its input to its output projection, as the library's layer.
+import type { MultiHeadAttention, MultiHeadForwardOptions, MultiHeadGradients } from 'qkv';
+
 import { attentionOptions } from './attention.js';
 import type { Graph, GraphNode, Linear, Shortcut, Values } from './graph.js';
 import { OperatorNode } from './node.js';
@@ -31,7 +33,12 @@ export function layerShortcut(graph: Graph): Shortcut | undefined {
   if ([q, k, v].some(({ bias }) => (bias === undefined) !== (o.bias === undefined))) return undefined;
   const [wq, wk, wv, wo] = [q, k, v, o].map(({ weight }) => graph.shapeOf(weight)!) as [Shape, Shape, Shape, Shape];
   if (`${wk}` !== `${wv}` || `${wo}` !== `${[...wq].reverse()}` || wk[0] !== wq[0]) return undefined;
-  return { output, make: (values) => forward(values, { node, rotary: rotations[0], q, k, v, o }) };
+  const layer: Layer = { node, rotary: rotations[0], q, k, v, o };
+  return {
+    output,
+    make: (values) => withLayer(values, layer, (made, x, options) => made.forward(x, options).output),
+    back: (values, dOutput) => withLayer(values, layer, (made, x, options) => gradientsOf(layer, made.backward(dOutput, x, options))),
+  };
 }
 
 function sameRotation(graph: Graph, [query, key]: (GraphNode | undefined)[]): boolean {
@@ -43,7 +50,21 @@ function sameRotation(graph: Graph, [query, key]: (GraphNode | undefined)[]): bo
   return shared && told(query) === told(key);
 }
 
-function forward(values: Values, { node, rotary, q, k, v, o }: Layer): Floats {
+/** By the names of what the layer was given. */
+function gradientsOf({ q, k, v, o }: Layer, { dX, dContext, dParameters }: MultiHeadGradients): (readonly [string, Floats])[] {
+  return [
+    [q.x, dX],
+    ...(dContext ? [[k.x, dContext] as const] : []),
+    ...Object.entries({ q, k, v, o }).flatMap(([part, { weight, bias }]) => {
+      const by = (kind: string) => dParameters[`${kind}${part}` as 'wq' | 'bq']!;
+      return [[weight, by('w')] as const, ...(bias === undefined ? [] : [[bias, by('b')] as const])];
+    }),
+  ];
+}
+
+type Use<Made> = (layer: MultiHeadAttention, x: Floats, options: MultiHeadForwardOptions) => Made;
+
+function withLayer<Made>(values: Values, { node, rotary, q, k, v, o }: Layer, use: Use<Made>): Made {
   const { engine } = values;
   const weight = (linear: Linear) => values.floats(linear.weight);
   // The attention's own inputs are what the layer computes: only its options are wanted here.
@@ -73,7 +94,7 @@ function forward(values: Values, { node, rotary, q, k, v, o }: Layer): Floats {
     const options = attentionOptions(bare, lengths);
     bare.expectAllRead();
     const turned = rotary && rotaryOption(values, rotary, x, numHeads * headDim);
-    return layer.forward(x, { ...options, ...(context && { context }), ...(turned && { rotary: turned }) }).output;
+    return use(layer, x, { ...options, ...(context && { context }), ...(turned && { rotary: turned }) });
   } finally {
     layer.dispose();
   }

@@ -18,8 +18,12 @@ export interface GraphNode {
 
 export type RunOperator = (engine: Engine, node: OperatorNode) => Route[];
 
-/** What a node computes by another way than its own operator: the outputs' names and their makers. */
-export type Shortcut = { output: string; make(values: Values): Floats };
+/** Several nodes as one call: the name of what they make, and the gradients by name of all that they take. */
+export interface Shortcut {
+  readonly output: string;
+  make(values: Values): Floats;
+  back(values: Values, dOutput: Floats): (readonly [string, Floats])[];
+}
 
 const asValue = (name: string, { data, shape }: Floats): Value => ({ name, dtype: 'float32', data, shape });
 

@@ -2,6 +2,7 @@
 import type { Engine } from 'qkv';
 
 import { attention } from './attention.js';
+import { attentionLayer } from './attention-layer.js';
 import { adam, crossEntropy, gather } from './training.js';
 import { graphRoutes } from './graph.js';
 import { groupQueryAttention } from './group-query-attention.js';
@@ -29,9 +30,10 @@ const OPERATORS: Readonly<Record<string, (engine: Engine, node: OperatorNode) =>
   'com.microsoft.GroupQueryAttention': groupQueryAttention,
   'com.microsoft.MultiHeadAttention': multiHeadAttention,
   'composite.Adam': adam,
+  'composite.MultiHeadAttentionLayer': attentionLayer,
 };
 
-function runOperator(engine: Engine, node: OperatorNode): Route[] {
+export function runOperator(engine: Engine, node: OperatorNode): Route[] {
   const name = [node.domain, node.op].filter(Boolean).join('.');
   const operator = OPERATORS[name];
   if (!operator) throw new Error(`the adapter does not know the operator ${name}; it knows ${Object.keys(OPERATORS).join(', ')}`);

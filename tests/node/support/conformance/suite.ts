@@ -94,3 +94,12 @@ export function toleranceOf({ suite, inputs, outputs, attributes, tolerance }: C
     [...inputs, ...outputs].some((description) => description && isHalf(description.dtype));
   return suite === 'onnx' && !half ? { rtol: 1e-5, atol: 1e-6 } : tolerance;
 }
+
+/** "attention 66 of 66, gelu 4 of 4" */
+export function byFamily(entries: readonly Entry[], passed: ReadonlyMap<string, unknown>): string {
+  const families = [...new Set(entries.map(({ family }) => family))];
+  return families
+    .map((family) => entries.filter((entry) => entry.family === family))
+    .map((own) => `${own[0]!.family} ${own.filter(({ name }) => passed.has(name)).length} of ${own.length}`)
+    .join(', ');
+}
