@@ -6,6 +6,7 @@ import { type Engine, tensor } from 'qkv';
 
 import { makeCase } from '../support/attention-case.js';
 import { GRADIENTS, gradientFaults, outputGradient, runBackward } from '../support/attention-gradients.js';
+import type { AttentionRules } from '../support/attention-reference.js';
 import { loadVariant, threaded, variant } from '../support/engine.js';
 import { gather, partOf } from '../support/gather.js';
 import { randomFloats } from '../support/reference.js';
@@ -24,6 +25,30 @@ describe(`bug log, gradients of attention, ${variant}`, () => {
       expectClose([...dKey.data], [-0.312797, 0, 0.312797, 0]);
       expectClose([...dValue.data], [0.669762, 0, 0.330238, 0]);
       if (dBias) assert.deepEqual([...dBias.data.subarray(2)], [0, 0]);
+    }
+  });
+
+  test('B02 rows around a tile edge see nothing by mask, bias, causal, window, lengths, packing and their mixes', () => {
+    const [queryLen, keyLen] = [130, 65];
+    const rows = Uint8Array.from({ length: queryLen }, (_, i) => Number(![0, 63, 64, 129].includes(i)));
+    const mixes: [AttentionRules, (i: number) => boolean][] = [
+      [{ mask: { data: rows, shape: [queryLen, 1] }, softcap: 2, sinks: [0, 1] }, (i) => rows[i] === 0],
+      [{ bias: { data: Float32Array.from(rows, (sees) => (sees ? 0.5 : -Infinity)), shape: [queryLen, 1] } }, (i) => rows[i] === 0],
+      [{ causal: 'bottom-right' }, (i) => i < queryLen - keyLen],
+      [{ causal: 'bottom-right', keyLengths: [0] }, () => true],
+      [{ window: [3, 0], keyLengths: [20] }, (i) => i > 22],
+      [{ sequences: { query: [0, 63, 65, 130], key: [0, 64, 64, 65] }, alibi: true }, (i) => i === 63 || i === 64],
+    ];
+    for (const [rules, seesNothing] of mixes) {
+      const one = makeCase({ heads: 2, kvHeads: 1, queryLen, keyLen, dim: 5, valueDim: 3 }, 2, rules);
+      const dOutput = outputGradient(one);
+      const made = runBackward(engine, one, dOutput);
+      assert.deepEqual(gradientFaults(made, one, dOutput), [], JSON.stringify(Object.keys(rules)));
+      for (let at = 0; at < 2 * queryLen; at++) {
+        const isBlank = made.dQuery.subarray(at * 5, (at + 1) * 5).every((x) => x === 0);
+        // A query that sees one key alone has no gradient either.
+        assert.ok(isBlank || !seesNothing(at % queryLen), `row ${at} sees nothing by ${Object.keys(rules)}, and has a gradient`);
+      }
     }
   });
 
