@@ -11,6 +11,7 @@
 #include "qkv/norm.hpp"
 #include "qkv/positional.hpp"
 #include "qkv/recurrent.hpp"
+#include "qkv/recurrent_backward.hpp"
 #include "qkv/rotary.hpp"
 #include "qkv/softmax.hpp"
 #include "qkv/status.hpp"

@@ -66,6 +66,9 @@ struct recurrent_outputs {
                            // first; zeros beyond a sequence's length
   view<float, 3> h;  // (directions, batch, hidden): after the last step that the direction took
   view<float, 3> c = {};  // lstm: the same
+  // recurrent_trace_bytes() for recurrent_backward(), which alone can read them, or null. Writing
+  // them changes no bit of the others.
+  float* trace = nullptr;
 };
 
 struct recurrent_sizes {
@@ -74,6 +77,9 @@ struct recurrent_sizes {
 
 byte_count recurrent_workspace_bytes(const recurrent_sizes& sizes, const recurrent_options& options,
                                      int workers);
+
+// What each step's gates came to, and the states that they met.
+byte_count recurrent_trace_bytes(const recurrent_sizes& sizes, const recurrent_options& options);
 
 // `parameters` are those of the one direction, or of forward and reverse. A sequence of length 0
 // keeps its initial state. A single step is a sequence of length 1; a sequence may be split in two
