@@ -17,19 +17,12 @@ constexpr extent in_place_rows = 2;
 // The weights of one direction, and how many columns each has.
 constexpr int weight_matrices = 3;
 
-struct plan {
-  extent directions, input_dim, hidden;
-  extent columns;     // of all gates
-  extent candidates;  // columns of wh that a step multiplies apart from the others: a gru's n
+struct plan : recurrent_plan {
   bool packs;
 
   plan(const recurrent_sizes& sizes, const recurrent_options& options)
-      : directions(directions_of(options.direction)),
-        input_dim(sizes.input_dim),
-        hidden(sizes.hidden),
-        columns(gates_of(options.cell) * sizes.hidden),
-        candidates(options.cell == recurrent_cell::gru ? sizes.hidden : 0),
-        packs(sizes.batch * sizes.length > in_place_rows || sizes.hidden % wide_panel != 0) {}
+      : recurrent_plan(sizes, options),
+        packs(batch * length > in_place_rows || hidden % wide_panel != 0) {}
 
   // Of wx, wh and wh_candidate: (depth, columns) from column `begin` on.
   struct part {
@@ -43,50 +36,16 @@ struct plan {
   }
 };
 
-status check_shapes(const recurrent_inputs& inputs,
-                    const std::array<recurrent_parameters, 2>& parameters,
-                    const recurrent_outputs& outputs, const plan& sizes) {
-  const auto& [batch, length, input_dim] = inputs.x.shape;
-  const std::array state{sizes.directions, batch, sizes.hidden};
-  const bool fits =
-      (!inputs.h0 || inputs.h0.shape == state) && (!inputs.c0 || inputs.c0.shape == state) &&
-      outputs.h.shape == state && (!outputs.c || outputs.c.shape == state) &&
-      outputs.outputs.shape == std::array{batch, length, sizes.directions * sizes.hidden};
-  if (!fits) return status::shape_mismatch;
-  for (extent d = 0; d < sizes.directions; ++d) {
-    const auto& [wx, wh, bx, bh, peephole] = parameters[d];
-    if (wx.shape != std::array{input_dim, sizes.columns} ||
-        wh.shape != std::array{sizes.hidden, sizes.columns}) {
-      return status::shape_mismatch;
-    }
-    if (!rows_are_contiguous(wx) || !rows_are_contiguous(wh)) return status::invalid_argument;
+status check_outputs(const recurrent_outputs& outputs, const recurrent_options& options,
+                     const plan& plan) {
+  const auto& [every, h, c, trace] = outputs;
+  if (every.shape != plan.output_shape() || h.shape != plan.state_shape() ||
+      (c && c.shape != plan.state_shape())) {
+    return status::shape_mismatch;
   }
-  const bool contiguous = rows_are_contiguous(inputs.x) && rows_are_contiguous(inputs.h0) &&
-                          rows_are_contiguous(inputs.c0) && rows_are_contiguous(outputs.h) &&
-                          rows_are_contiguous(outputs.c) && rows_are_contiguous(outputs.outputs);
-  return contiguous ? status::ok : status::invalid_argument;
-}
-
-status validate(const recurrent_inputs& inputs,
-                const std::array<recurrent_parameters, 2>& parameters,
-                const recurrent_options& options, const recurrent_outputs& outputs,
-                const plan& sizes) {
-  if (const status checked = check_shapes(inputs, parameters, outputs, sizes);
-      checked != status::ok) {
-    return checked;
-  }
-  const bool is_lstm = options.cell == recurrent_cell::lstm;
-  if (static_cast<bool>(outputs.c) != is_lstm || (inputs.c0 && !is_lstm)) {
-    return status::invalid_argument;
-  }
-  for (extent d = 0; d < sizes.directions; ++d) {
-    if (parameters[d].peephole != nullptr && !is_lstm) return status::invalid_argument;
-  }
-  const auto [batch, length, input_dim] = inputs.x.shape;
-  for (extent b = 0; inputs.lengths != nullptr && b < batch; ++b) {
-    if (inputs.lengths[b] < 0 || inputs.lengths[b] > length) return status::invalid_argument;
-  }
-  return status::ok;
+  const bool fits = static_cast<bool>(c) == (options.cell == recurrent_cell::lstm) &&
+                    rows_are_contiguous(every) && rows_are_contiguous(h) && rows_are_contiguous(c);
+  return fits ? status::ok : status::invalid_argument;
 }
 
 // Memory of one direction.
@@ -173,16 +132,19 @@ byte_count recurrent_workspace_bytes(const recurrent_sizes& sizes, const recurre
          workspace::bytes_for(scratch_sizes(plan).all(), workers);
 }
 
+byte_count recurrent_trace_bytes(const recurrent_sizes& sizes, const recurrent_options& options) {
+  return recurrent_trace({sizes, options}).bytes(directions_of(options.direction));
+}
+
 status recurrent_forward(const recurrent_inputs& inputs,
                          const std::array<recurrent_parameters, 2>& parameters,
                          const recurrent_options& options, const recurrent_outputs& outputs,
                          workspace memory, thread_pool& pool) {
   const auto [batch, length, input_dim] = inputs.x.shape;
   const plan plan({batch, length, input_dim, parameters[0].wh.shape[0]}, options);
-  if (const status checked = validate(inputs, parameters, options, outputs, plan);
-      checked != status::ok) {
-    return checked;
-  }
+  status checked = check_recurrent(inputs, parameters, options, plan);
+  if (checked == status::ok) checked = check_outputs(outputs, options, plan);
+  if (checked != status::ok) return checked;
   std::array<direction_memory, 2> taken;
   for (extent d = 0; d < plan.directions; ++d) {
     if (!taken[d].take(plan, memory)) return status::out_of_memory;
@@ -194,13 +156,22 @@ status recurrent_forward(const recurrent_inputs& inputs,
   std::array<recurrent_weights, 2> weights;
   pool.run(plan.directions,
            [&](extent d, int) { weights[d] = prepare(parameters[d], options, plan, taken[d]); });
-  const extent groups = kernels::panels(batch, sequence_group);
+  const extent groups = plan.groups();
   pool.run(plan.directions * groups, [&](extent task, int worker) {
     const extent d = task / groups, begin = task % groups * sequence_group;
-    const bool reverse = options.direction == recurrent_direction::reverse || d == 1;
-    run_sequences({inputs, outputs, options, weights[d], d, reverse, begin,
-                   std::min(sequence_group, batch - begin)},
-                  pieces.of(scratch, worker));
+    trace_rows trace;
+    if (outputs.trace != nullptr) {
+      trace = recurrent_trace(plan).at(outputs.trace, d, steps_before(inputs, begin));
+    }
+    run_sequences(
+        {inputs,
+         outputs,
+         options,
+         weights[d],
+         d,
+         {inputs, is_reverse(options, d), begin, std::min(sequence_group, plan.batch - begin)},
+         trace},
+        pieces.of(scratch, worker));
   });
   return status::ok;
 }

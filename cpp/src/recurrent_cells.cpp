@@ -1,8 +1,7 @@
 #include "recurrent_cells.hpp"
 
-#include "kernels/gru_row.hpp"
-#include "kernels/lstm_row.hpp"
 #include "kernels/rnn_row.hpp"
+#include "recurrent_gates.hpp"
 
 namespace qkv {
 
@@ -11,30 +10,25 @@ namespace {
 void rnn_step(const recurrent_options& options, const recurrent_step& step) {
   const extent hidden = step.hidden, stride = state_stride(hidden);
   for (extent r = 0; r < step.rows; ++r) {
-    kernels::rnn_row(step.gates + r * hidden, options.relu, hidden, step.h + r * stride);
+    float* gate = step.gates + r * hidden;
+    float* h = step.h + r * stride;
+    kernels::rnn_row(gate, options.relu, hidden, h);
+    if (step.keep) std::copy_n(h, hidden, gate);
   }
 }
 
 void lstm_step(const recurrent_options& options, const recurrent_weights& weights,
                const recurrent_step& step) {
   const extent hidden = step.hidden, stride = state_stride(hidden);
-  const bool own = options.gate_order == recurrent_gate_order::own;
-  const auto peephole = [&](extent gate) {
-    return weights.peephole == nullptr ? nullptr : weights.peephole + gate * hidden;
-  };
   for (extent r = 0; r < step.rows; ++r) {
-    const auto gate = [&](extent at) { return step.gates + (r * 4 + at) * hidden; };
-    kernels::lstm_row({gate(0), gate(own ? 1 : 2), gate(own ? 2 : 3), gate(own ? 3 : 1),
-                       peephole(0), peephole(1), peephole(2)},
-                      hidden, step.c + r * stride, step.h + r * stride);
+    kernels::lstm_row(lstm_gates_of(options, weights.peephole, step.gates + r * 4 * hidden, hidden),
+                      hidden, step.keep, step.c + r * stride, step.h + r * stride);
   }
 }
 
 kernels::gru_gates gru_gates_of(const recurrent_options& options, const recurrent_step& step,
                                 extent r) {
-  const auto gate = [&](extent at) { return step.gates + (r * 3 + at) * step.hidden; };
-  const bool own = options.gate_order == recurrent_gate_order::own;
-  return {gate(own ? 0 : 1), gate(own ? 1 : 0), gate(2)};
+  return gru_gates_of(options, step.gates + r * 3 * step.hidden, step.hidden);
 }
 
 void multiply_state(const recurrent_weights& weights, const recurrent_step& step, extent columns) {
@@ -64,15 +58,15 @@ void gru_step(const recurrent_options& options, const recurrent_weights& weights
   } else {
     multiply_state(weights, step, 3 * hidden);
     for (extent r = 0; r < step.rows; ++r) {
-      kernels::gru_reset_row(gru_gates_of(options, step, r).reset, hidden, step.h + r * stride,
-                             step.candidate + r * stride);
+      kernels::gru_reset_row(gru_gates_of(options, step, r).reset, hidden, step.keep,
+                             step.h + r * stride, step.candidate + r * stride);
     }
     kernels::multiply_add({step.candidate, step.rows, stride}, weights.wh_candidate,
                           {step.gates + 2 * hidden, 3 * hidden}, step.order);
   }
   for (extent r = 0; r < step.rows; ++r) {
     kernels::gru_row(gru_gates_of(options, step, r),
-                     options.reset_after ? step.candidate + r * stride : nullptr, hidden,
+                     options.reset_after ? step.candidate + r * stride : nullptr, hidden, step.keep,
                      step.h + r * stride);
   }
 }

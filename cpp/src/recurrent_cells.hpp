@@ -1,8 +1,7 @@
 // One step of each recurrent cell.
 #pragma once
 
-#include "kernels/panel_product.hpp"
-#include "qkv/recurrent.hpp"
+#include "recurrent_plan.hpp"
 
 namespace qkv {
 
@@ -16,12 +15,10 @@ struct recurrent_weights {
   const float* peephole;  // with `lanes` more floats behind them, as all that steps read
 };
 
-// Floats from one row of a state to the next: cells read and write whole batches.
-inline extent state_stride(extent hidden) { return kernels::padded(hidden, simd::lanes); }
-
 // Some sequences at one step.
 struct recurrent_step {
   float* gates;      // (rows, gates * hidden): biases + x_t . wx; the step adds what the state says
+  bool keep;         // leaves there what the gates came to
   extent rows;       //
   extent hidden;     //
   float* h;          // (rows, state_stride): the state before, and then after the step

@@ -2,11 +2,9 @@
 #pragma once
 
 #include "recurrent_cells.hpp"
+#include "recurrent_trace.hpp"
 
 namespace qkv {
-
-// Sequences whose steps are taken together: a step then reads the weights once for all of them.
-inline constexpr extent sequence_group = 8;
 
 // Rows of x that are projected together, ahead of their steps: as many as a product needs to be
 // fast, and few enough for their gates to stay in the cache.
@@ -27,9 +25,8 @@ struct recurrent_task {
   const recurrent_options& options;
   const recurrent_weights& weights;
   extent direction;  // an index of h, c and the halves of outputs
-  bool reverse;      //
-  extent begin;      // sequences [begin, begin + count)
-  extent count;      // at most sequence_group
+  step_order order;
+  trace_rows trace;  // from the group's first row on, or empty
 };
 
 void run_sequences(const recurrent_task& task, const recurrent_scratch& scratch);

@@ -5,37 +5,8 @@
 using namespace qkv;
 using namespace qkv::test;
 
-namespace {
-
-constexpr recurrent_cell cells[] = {recurrent_cell::rnn, recurrent_cell::lstm, recurrent_cell::gru};
-constexpr recurrent_direction directions[] = {
-    recurrent_direction::forward, recurrent_direction::reverse, recurrent_direction::both};
-
-// Every cell with every option that is its own.
-std::vector<recurrent_options> all_options() {
-  std::vector<recurrent_options> all;
-  for (recurrent_direction direction : directions) {
-    for (bool flag : {false, true}) {
-      recurrent_options rnn{.cell = recurrent_cell::rnn, .direction = direction, .relu = flag};
-      all.push_back(rnn);
-      for (auto order : {recurrent_gate_order::own, recurrent_gate_order::onnx}) {
-        all.push_back({.cell = recurrent_cell::gru,
-                       .direction = direction,
-                       .gate_order = order,
-                       .reset_after = flag});
-      }
-      all.push_back({.cell = recurrent_cell::lstm,
-                     .direction = direction,
-                     .gate_order = flag ? recurrent_gate_order::onnx : recurrent_gate_order::own});
-    }
-  }
-  return all;
-}
-
-}  // namespace
-
 TEST_CASE("recurrent cells are right with every option, over batches and sizes") {
-  for (const recurrent_options& options : all_options()) {
+  for (const recurrent_options& options : every_recurrent_option()) {
     for (extent batch : {1, 3, 9}) {
       for (extent hidden : {1, 4, 9, 33}) {
         CAPTURE(static_cast<int>(options.cell));
@@ -55,7 +26,7 @@ TEST_CASE("recurrent cells are right with every option, over batches and sizes")
 }
 
 TEST_CASE("recurrent cells are right for hidden sizes of whole panels and sums of several blocks") {
-  for (recurrent_cell cell : cells) {
+  for (recurrent_cell cell : recurrent_cells) {
     for (extent hidden : {32, 64, 70, 300}) {
       for (extent length : {1, 2, 3, 70}) {
         CAPTURE(static_cast<int>(cell));
@@ -68,7 +39,7 @@ TEST_CASE("recurrent cells are right for hidden sizes of whole panels and sums o
 }
 
 TEST_CASE("recurrent cells start from zeros and without biases where none are given") {
-  for (recurrent_cell cell : cells) {
+  for (recurrent_cell cell : recurrent_cells) {
     for (bool reset_after : {false, true}) {
       recurrent_case one({3, 7, 5, 10}, {.cell = cell, .reset_after = reset_after}, 3);
       one.h0.clear();
@@ -96,7 +67,7 @@ TEST_CASE("one step of rnn follows the formula, in both directions") {
 }
 
 TEST_CASE("a sequence in two parts, or step by step, has the bits of the whole") {
-  for (recurrent_cell cell : cells) {
+  for (recurrent_cell cell : recurrent_cells) {
     for (extent hidden : {21, 32}) {
       CAPTURE(static_cast<int>(cell));
       CAPTURE(hidden);
@@ -132,7 +103,7 @@ TEST_CASE("a sequence in two parts, or step by step, has the bits of the whole")
 }
 
 TEST_CASE("recurrent cells have the same bits for any number of threads, in a batch or alone") {
-  for (recurrent_options options : all_options()) {
+  for (recurrent_options options : every_recurrent_option()) {
     CAPTURE(static_cast<int>(options.cell));
     CAPTURE(static_cast<int>(options.direction));
     recurrent_case batch({20, 11, 7, 33}, options, 5);
@@ -159,7 +130,7 @@ TEST_CASE("recurrent cells have the same bits for any number of threads, in a ba
 }
 
 TEST_CASE("a sequence of length 0 keeps its state") {
-  for (recurrent_cell cell : cells) {
+  for (recurrent_cell cell : recurrent_cells) {
     const recurrent_case empty({2, 0, 3, 5}, {.cell = cell}, 6);
     CHECK_EQ(empty.run().h, empty.h0);
     CHECK_EQ(empty.run().c, empty.c0);
@@ -172,7 +143,7 @@ TEST_CASE("a sequence of length 0 keeps its state") {
 }
 
 TEST_CASE("what lies beyond a sequence's length has no effect") {
-  for (recurrent_direction direction : directions) {
+  for (recurrent_direction direction : recurrent_directions) {
     recurrent_case one({3, 6, 4, 8}, {.cell = recurrent_cell::lstm, .direction = direction}, 7);
     one.lengths = {6, 2, 0};
     const auto expected = one.run();

@@ -41,11 +41,11 @@ byte_count recurrent_backward_workspace_bytes(const recurrent_sizes& sizes,
 //   d_x = d_a . wx^T      d_wx = sum of x_t^T . d_a        d_bx = sum of d_a
 //   d_h_(t-1) += d_a . wh^T   d_wh = sum of h_(t-1)^T . d_a   d_bh = sum of d_a
 //
-// where a GRU's columns n have r d_a in place of d_a in the second line with reset_after, and r h in
-// place of h in d_wh without. d_x, d_h0 and d_c0 have the same bits for any batch, and all gradients
-// for any number of threads and whatever others are wanted.
-// Errors: as recurrent_forward(); a d_c or d_c0 that is not an lstm's and a d_peephole without a
-// peephole are an invalid_argument. On an error nothing is written.
+// where a GRU's columns n have r d_a in place of d_a in the second line with reset_after, and r h
+// in place of h in d_wh without. d_x, d_h0 and d_c0 have the same bits for any batch, and all
+// gradients for any number of threads and whatever others are wanted. Errors: as
+// recurrent_forward(); a d_c or d_c0 that is not an lstm's and a d_peephole without a peephole are
+// an invalid_argument. On an error nothing is written.
 status recurrent_backward(const recurrent_inputs& inputs,
                           const std::array<recurrent_parameters, 2>& parameters,
                           const recurrent_options& options, float* trace,

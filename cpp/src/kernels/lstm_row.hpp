@@ -1,19 +1,21 @@
 // The gates of one long short-term memory, all in one pass over the row; see rnn_row.hpp.
 #pragma once
 
+#include "kernels/row.hpp"
 #include "kernels/vmath.hpp"
-#include "qkv/view.hpp"
 
 namespace qkv::kernels {
 
-// What goes into the gates of a row; the peepholes are all there, or none is.
+// The gates of a row: what goes into them, and with `keep` afterwards what they came to. The
+// peepholes are all there, or none is.
 struct lstm_gates {
-  const float *input, *forget, *candidate, *output;
+  float *input, *forget, *candidate, *output;
   const float *input_peephole, *forget_peephole, *output_peephole;
 };
 
 // c = sigmoid(f + pf c) c + sigmoid(i + pi c) tanh(g), h = sigmoid(o + po c) tanh(c).
-[[gnu::noinline]] inline void lstm_row(const lstm_gates& gates, extent hidden, float* c, float* h) {
+[[gnu::noinline]] inline void lstm_row(const lstm_gates& gates, extent hidden, bool keep, float* c,
+                                       float* h) {
   for (extent j = 0; j < hidden; j += simd::lanes) {
     simd::batch input = simd::load(gates.input + j);
     simd::batch forget = simd::load(gates.forget + j);
@@ -23,14 +25,23 @@ struct lstm_gates {
       input = simd::madd(simd::load(gates.input_peephole + j), before, input);
       forget = simd::madd(simd::load(gates.forget_peephole + j), before, forget);
     }
+    input = simd::sigmoid(input);
+    forget = simd::sigmoid(forget);
     const simd::batch candidate = simd::tanh(simd::load(gates.candidate + j));
-    const simd::batch after =
-        simd::madd(simd::sigmoid(forget), before, simd::sigmoid(input) * candidate);
+    const simd::batch after = simd::madd(forget, before, input * candidate);
     if (gates.output_peephole != nullptr) {
       output = simd::madd(simd::load(gates.output_peephole + j), after, output);
     }
+    output = simd::sigmoid(output);
     simd::store(c + j, after);
-    simd::store(h + j, simd::sigmoid(output) * simd::tanh(after));
+    simd::store(h + j, output * simd::tanh(after));
+    if (keep) {
+      const extent count = hidden - j;
+      store_row(gates.input + j, count, input);
+      store_row(gates.forget + j, count, forget);
+      store_row(gates.candidate + j, count, candidate);
+      store_row(gates.output + j, count, output);
+    }
   }
 }
 

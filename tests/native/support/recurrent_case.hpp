@@ -14,12 +14,50 @@ std::vector<T> as(const std::vector<float>& values) {
   return {values.begin(), values.end()};
 }
 
-struct recurrent_case {
+inline constexpr recurrent_cell recurrent_cells[] = {recurrent_cell::rnn, recurrent_cell::lstm,
+                                                     recurrent_cell::gru};
+inline constexpr recurrent_direction recurrent_directions[] = {
+    recurrent_direction::forward, recurrent_direction::reverse, recurrent_direction::both};
+
+// Every cell with every option that is its own.
+inline std::vector<recurrent_options> every_recurrent_option() {
+  std::vector<recurrent_options> all;
+  for (recurrent_direction direction : recurrent_directions) {
+    for (bool flag : {false, true}) {
+      recurrent_options rnn{.cell = recurrent_cell::rnn, .direction = direction, .relu = flag};
+      all.push_back(rnn);
+      for (auto order : {recurrent_gate_order::own, recurrent_gate_order::onnx}) {
+        all.push_back({.cell = recurrent_cell::gru,
+                       .direction = direction,
+                       .gate_order = order,
+                       .reset_after = flag});
+      }
+      all.push_back({.cell = recurrent_cell::lstm,
+                     .direction = direction,
+                     .gate_order = flag ? recurrent_gate_order::onnx : recurrent_gate_order::own});
+    }
+  }
+  return all;
+}
+
+// All that a problem may be changed in.
+template <typename T>
+struct recurrent_values {
+  std::vector<T> x, h0, c0;
+  reference::recurrent_weights<T> weights[2];
+
+  // A state of a direction and a sequence; zeros where there is none.
+  static std::vector<T> state(const std::vector<T>& states, extent row, extent hidden) {
+    std::vector<T> one(hidden, 0);
+    if (!states.empty()) std::copy_n(states.begin() + row * hidden, hidden, one.begin());
+    return one;
+  }
+};
+
+struct recurrent_case : recurrent_values<float> {
   recurrent_sizes sizes;
   recurrent_options options;
-  std::vector<float> x, h0, c0;
   std::vector<std::int32_t> lengths;
-  reference::recurrent_weights<float> weights[2];
 
   // With everything that the cell may have; tests take away what they do without.
   recurrent_case(const recurrent_sizes& sizes, const recurrent_options& options, std::uint64_t seed)
@@ -81,7 +119,18 @@ struct recurrent_case {
     return made;
   }
 
-  result run(int threads = 1) const {
+  recurrent_inputs inputs() const {
+    const std::array<extent, 3> state_shape{directions(), sizes.batch, sizes.hidden};
+    const auto start = [&](const std::vector<float>& values) {
+      return values.empty() ? view<const float, 3>{}
+                            : view<const float, 3>::contiguous(values.data(), state_shape);
+    };
+    return {
+        view<const float, 3>::contiguous(x.data(), {sizes.batch, sizes.length, sizes.input_dim}),
+        start(h0), start(c0), lengths.empty() ? nullptr : lengths.data()};
+  }
+
+  result run(int threads = 1, float* trace = nullptr) const {
     const auto [batch, length, input_dim, hidden] = sizes;
     const std::array<extent, 3> state_shape{directions(), batch, hidden};
     const bool is_lstm = options.cell == recurrent_cell::lstm;
@@ -93,46 +142,45 @@ struct recurrent_case {
       return values.empty() ? view<float, 3>{}
                             : view<float, 3>::contiguous(values.data(), state_shape);
     };
-    const auto start = [&](const std::vector<float>& values) {
-      return values.empty() ? view<const float, 3>{}
-                            : view<const float, 3>::contiguous(values.data(), state_shape);
-    };
     thread_pool pool(threads);
     scratch memory(recurrent_workspace_bytes(sizes, options, pool.size()));
-    REQUIRE_EQ(
-        recurrent_forward({view<const float, 3>::contiguous(x.data(), {batch, length, input_dim}),
-                           start(h0), start(c0), lengths.empty() ? nullptr : lengths.data()},
-                          parameters(), options,
-                          {view<float, 3>::contiguous(made.outputs.data(),
-                                                      {batch, length, directions() * hidden}),
-                           state(made.h), state(made.c)},
-                          memory, pool),
-        status::ok);
+    REQUIRE_EQ(recurrent_forward(inputs(), parameters(), options,
+                                 {view<float, 3>::contiguous(
+                                      made.outputs.data(), {batch, length, directions() * hidden}),
+                                  state(made.h), state(made.c), trace},
+                                 memory, pool),
+               status::ok);
+    return made;
+  }
+
+  template <typename T>
+  recurrent_values<T> values() const {
+    recurrent_values<T> made{as<T>(x), as<T>(h0), as<T>(c0), {}};
+    for (int d = 0; d < 2; ++d) {
+      const auto& [wx, wh, bx, bh, peephole] = weights[d];
+      made.weights[d] = {as<T>(wx), as<T>(wh), as<T>(bx), as<T>(bh), as<T>(peephole)};
+    }
     return made;
   }
 
   template <typename T>
   result_of<T> reference() const {
+    return reference_of(values<T>());
+  }
+
+  template <typename T>
+  result_of<T> reference_of(const recurrent_values<T>& given) const {
     const auto [batch, length, input_dim, hidden] = sizes;
     const extent width = directions() * hidden;
     result_of<T> made{std::vector<T>(batch * length * width, 0), {}, {}};
     for (extent d = 0; d < directions(); ++d) {
-      const auto& [wx, wh, bx, bh, peephole] = weights[d];
-      const reference::recurrent_weights<T> own{as<T>(wx), as<T>(wh), as<T>(bx), as<T>(bh),
-                                                as<T>(peephole)};
       for (extent b = 0; b < batch; ++b) {
-        const auto start = [&, d](const std::vector<float>& from) {
-          std::vector<T> state(hidden, 0);
-          if (!from.empty()) {
-            std::copy_n(from.begin() + (d * batch + b) * hidden, hidden, state.begin());
-          }
-          return state;
-        };
-        reference::recurrent_state<T> state{start(h0), start(c0)};
-        const std::vector<T> row(x.begin() + b * length * input_dim,
-                                 x.begin() + (b + 1) * length * input_dim);
+        reference::recurrent_state<T> state{given.state(given.h0, d * batch + b, hidden),
+                                            given.state(given.c0, d * batch + b, hidden)};
+        const auto row = given.x.begin() + b * length * input_dim;
         const auto outputs =
-            reference::recurrent(row, input_dim, length_of(b), is_reverse(d), own, options, state);
+            reference::recurrent({row, row + length * input_dim}, input_dim, length_of(b),
+                                 is_reverse(d), given.weights[d], options, state);
         for (extent t = 0; t < length_of(b); ++t) {
           std::copy_n(outputs.begin() + t * hidden, hidden,
                       made.outputs.begin() + (b * length + t) * width + d * hidden);
