@@ -151,22 +151,64 @@ std::function<void()> rotary(extent length, extent dim) {
   };
 }
 
-std::function<void()> recurrent(recurrent_cell cell, extent length, extent hidden) {
-  const recurrent_options options{.cell = cell};
-  const extent columns = gates_of(cell) * hidden;
-  return [=, x = some(length * hidden), wx = some(hidden * columns), wh = some(hidden * columns),
-          outputs = numbers(length * hidden), h = numbers(hidden), c = numbers(hidden),
-          memory = reserve(
-              recurrent_workspace_bytes({1, length, hidden, hidden}, options, 1))]() mutable {
-    const auto as = [&](numbers& data, extent rows) {
-      return view<float, 3>::contiguous(data.data(), {1, rows, hidden});
-    };
-    const bool is_lstm = cell == recurrent_cell::lstm;
-    recurrent_forward({as(x, length), {}, {}}, {{{matrix(wx, hidden), matrix(wh, hidden)}, {}}},
-                      options,
-                      {as(outputs, length), as(h, 1), is_lstm ? as(c, 1) : view<float, 3>{}},
+// One sequence, as wide as its state.
+struct recurrent_problem {
+  recurrent_options options;
+  recurrent_sizes sizes;
+  numbers x, wx, wh, outputs, h, c, trace, used, memory;
+  numbers d_x = x, d_wx = wx, d_wh = wh, d_bias = numbers(columns());
+
+  recurrent_problem(recurrent_cell cell, extent length, extent hidden)
+      : options{.cell = cell},
+        sizes{1, length, hidden, hidden},
+        x(some(length * hidden)),
+        wx(some(hidden * columns())),
+        wh(some(hidden * columns())),
+        outputs(length * hidden),
+        h(hidden),
+        c(hidden),
+        trace(reserve(recurrent_trace_bytes(sizes, options))),
+        memory(reserve(std::max(recurrent_workspace_bytes(sizes, options, 1),
+                                recurrent_backward_workspace_bytes(sizes, options, 1)))) {}
+
+  extent columns() const { return gates_of(options.cell) * sizes.hidden; }
+  bool is_lstm() const { return options.cell == recurrent_cell::lstm; }
+  view<float, 3> rows(numbers& data, extent count) const {
+    return view<float, 3>::contiguous(data.data(), {1, count, sizes.hidden});
+  }
+  std::array<recurrent_parameters, 2> parameters() {
+    return {{{matrix(wx, sizes.hidden), matrix(wh, sizes.hidden)}, {}}};
+  }
+
+  void forward(float* to_trace) {
+    recurrent_forward({rows(x, sizes.length), {}, {}}, parameters(), options,
+                      {rows(outputs, sizes.length), rows(h, 1),
+                       is_lstm() ? rows(c, 1) : view<float, 3>{}, to_trace},
                       whole(memory), caller_only());
-  };
+  }
+
+  // Uses up a copy of the trace.
+  void backward() {
+    used = trace;
+    recurrent_backward(
+        {rows(x, sizes.length), {}, {}}, parameters(), options, used.data(),
+        {rows(outputs, sizes.length)},
+        {rows(d_x, sizes.length),
+         {},
+         {},
+         {{{matrix(d_wx, sizes.hidden), matrix(d_wh, sizes.hidden), d_bias.data()}, {}}}},
+        whole(memory), caller_only());
+  }
+};
+
+std::function<void()> recurrent(recurrent_cell cell, extent length, extent hidden) {
+  return [one = recurrent_problem(cell, length, hidden)]() mutable { one.forward(nullptr); };
+}
+
+std::function<void()> recurrent_back(recurrent_cell cell, extent length, extent hidden) {
+  recurrent_problem one(cell, length, hidden);
+  one.forward(one.trace.data());
+  return [one]() mutable { one.backward(); };
 }
 
 }  // namespace
@@ -211,6 +253,9 @@ std::vector<counted_case> counted_cases() {
       {"rnn, 20 steps of 64", recurrent(recurrent_cell::rnn, 20, 64)},
       {"lstm, 20 steps of 64", recurrent(recurrent_cell::lstm, 20, 64)},
       {"gru, 20 steps of 64", recurrent(recurrent_cell::gru, 20, 64)},
+      {"rnn backward, 20 steps of 64", recurrent_back(recurrent_cell::rnn, 20, 64)},
+      {"lstm backward, 20 steps of 64", recurrent_back(recurrent_cell::lstm, 20, 64)},
+      {"gru backward, 20 steps of 64", recurrent_back(recurrent_cell::gru, 20, 64)},
   };
 }
 
