@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import { type Engine, tensor } from 'qkv';
 
 import { loadVariant, threaded, variant } from './support/engine.js';
-import { call, callStep, CELLS, flipped, one, parametersOf, random, slice } from './support/recurrent-case.js';
+import { call, callStep, CELLS, flipped, one, parametersOf, random, reordered, slice } from './support/recurrent-case.js';
 import { plainRun } from './support/recurrent-reference.js';
 import { allowedError, largestError, type Rounding, toDouble, toFloat } from './support/reference.js';
 
@@ -109,12 +109,7 @@ describe(`recurrent cells, ${variant}`, () => {
 
     test(`${cell}: gates in another order`, { skip: cell === 'rnn' && 'it has one gate' }, () => {
       const [gateOrder, places] = cell === 'lstm' ? (['iofg', [0, 3, 1, 2]] as const) : (['zrn', [1, 0, 2]] as const);
-      const reordered = ({ data, shape }: typeof x) => tensor(data.map((_, i) => {
-        const column = i % shape.at(-1)!;
-        return data[i - column + places[Math.floor(column / hidden)]! * hidden + (column % hidden)]!;
-      }), shape);
-      const { wx, wh, bx, bh, ...rest } = parameters;
-      const theirs = { wx: reordered(wx), wh: reordered(wh), bx: reordered(bx), bh: reordered(bh), ...rest };
+      const theirs = reordered(parameters, places, hidden);
       const options = cell === 'gru' ? { ...states, resetAfter: false } : states;
       assert.deepEqual(call(engine, cell, x, theirs, { ...options, gateOrder }), call(engine, cell, x, parameters, options));
     });

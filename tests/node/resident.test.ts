@@ -45,7 +45,10 @@ describe(`resident tensors, ${variant}`, () => {
   test('were tried with every method of the engine', () => {
     const tried = everyCall(new Choices(1)).map(({ name }) => name.split(' ')[0]);
     const without = ['constructor', 'dispose', 'info', 'resident'];
-    const methods = [Engine.prototype, Object.getPrototypeOf(Engine.prototype) as object].flatMap((level) => Object.getOwnPropertyNames(level));
+    const methods: string[] = [];
+    for (let level = Engine.prototype as object; level !== Object.prototype; level = Object.getPrototypeOf(level) as object) {
+      methods.push(...Object.getOwnPropertyNames(level));
+    }
     const missing = methods.filter((name) => !without.includes(name) && !tried.includes(name));
     assert.deepEqual(missing, [], 'add a call of each to support/every-call.ts');
   });

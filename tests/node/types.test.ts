@@ -21,6 +21,9 @@ async function mustCompile(): Promise<void> {
   const { c } = engine.lstm(x, lstmParameters({ W: x, R: x }, { from: 'onnx' }), { direction: 'both', lengths: [1] });
   engine.lstmStep([1, 2], { h, c }, { wx: x, wh: x, peephole: x });
   engine.gru(x, { wx: x, wh: x }, { resetAfter: false, gateOrder: 'zrn' });
+  const through = engine.lstmBackward({ dOutputs: x, dC: c }, x, { wx: x, wh: x, bx: [1] }, { h0: h });
+  through.dParameters.bx.at(through.dC0.shape.length);
+  engine.gruBackward({ dH: h }, x, { forward: { wx: x, wh: x }, reverse: { wx: x, wh: x } }, { direction: 'both' }).dParameters.reverse.wh.at(0, 0);
   engine.rotary(engine.layerNorm(x, { gamma: [1, 1] }), { pairing: 'halves', positions: new Int32Array(2) });
   engine.embedding(x, new BigInt64Array(1));
   const [resident, flags]: [ResidentTensor, ResidentTensor<Uint8Array>] = [engine.resident(x), engine.resident(mask)];
@@ -66,6 +69,10 @@ function mustNotCompile(engine: Engine, x: Tensor): void {
   engine.attentionBackward(x, x, x, x).dSinks.at(0);
   // @ts-expect-error: a layer without biases has no gradient of one
   engine.multiHeadAttention({ embedDim: 2, numHeads: 1 }).backward(x, x).dParameters.bq.at(0);
+  // @ts-expect-error: of no bias there is no gradient
+  engine.rnnBackward({ dH: x }, x, { wx: x, wh: x }).dParameters.bx.at(0);
+  // @ts-expect-error: a gru has no c
+  engine.gruBackward({ dC: x }, x, { wx: x, wh: x });
   // @ts-expect-error: nested arrays are not stepped in place
   engine.adam().step([[1, 2]], [x]);
   // @ts-expect-error: a variant that does not exist

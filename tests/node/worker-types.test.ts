@@ -23,6 +23,8 @@ async function mustCompile(x: Tensor, call: CallOptions): Promise<void> {
   const { h, c } = await engine.lstm(x, { wx: x, wh: x, peephole: x }, { gateOrder: 'iofg', signal });
   await engine.lstmStep(x, { h, c }, { wx: x, wh: x }, call);
   await engine.gru(x, { forward: { wx: x, wh: x }, reverse: { wx: x, wh: x } }, { direction: 'both', resetAfter: false, signal });
+  const { dC0, dParameters: through } = await engine.lstmBackward({ dC: c }, x, { wx: x, wh: x }, { c0: c, signal });
+  if ('wx' in through) through.wx.at(dC0.shape.length);
   const cache: Remote<KvCache> = await engine.kvCache({ numKvHeads: 1, headDim: 1, capacity: 3, signal });
   await cache.append(x, x, { transfer: true });
   (await cache.attend(x, { logSumExp: true })).logSumExp.at(await cache.length);

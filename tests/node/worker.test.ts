@@ -70,6 +70,10 @@ const calls: Record<string, (engine: RemoteEngine) => Promise<unknown>> = {
   lstmStep: (engine) => engine.lstmStep([1, 2, 3, 4, 5, 6], { h: [1, 0], c: [0, 1] }, lstm),
   gru: (engine) => engine.gru(x, gru, { direction: 'reverse', h0: [1], resetAfter: false }),
   gruStep: (engine) => engine.gruStep([1, 2, 3, 4, 5, 6], { h: [1] }, gru),
+  rnnBackward: (engine) => engine.rnnBackward({ dOutputs: numbers(1, 5, 4), dH: [1, 2, 3, 4] }, x, rnn, { h0: [1, 0, 0, 1] }),
+  lstmBackward: (engine) =>
+    engine.lstmBackward({ dC: numbers(1, 2, 2) }, x, { forward: lstm, reverse: lstm }, { direction: 'both', lengths: [4], gateOrder: 'iofg' }),
+  gruBackward: (engine) => engine.gruBackward({ dH: [1] }, x, gru, { direction: 'reverse', resetAfter: false }),
   'a layer': async (engine) => {
     const layer = await engine.multiHeadAttention({ embedDim: 6, numHeads: 2, bias: false, seed: 7 });
     await layer.load({ ...(await layer.parameters), wq: numbers(9, 6, 6) });

@@ -116,7 +116,7 @@ export function expectOptions(
   operation: string,
   options: object,
   known: readonly string[],
-  kind: 'options' | 'parameters' | 'state' = 'options',
+  kind: 'options' | 'parameters' | 'state' | 'gradients' = 'options',
 ): void {
   expectNames(options, `${operation}: ${kind}`, known);
 }

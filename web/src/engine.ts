@@ -2,29 +2,12 @@ import { Adam, type AdamOptions } from './adam.js';
 import { anyTensor } from './arguments.js';
 import { attention, type AttentionOptions, type AttentionResult } from './attention.js';
 import { attentionBackward, type AttentionGradients } from './attention-backward.js';
-import { BuildingBlocks } from './building-blocks.js';
 import { QkvError } from './errors.js';
 import { explain, type ExplainOptions, type Explanation } from './explain.js';
 import { KvCache, type KvCacheOptions } from './kv-cache.js';
 import type { EngineMemory } from './memory.js';
 import { MultiHeadAttention, type MultiHeadOptions } from './multi-head.js';
-import {
-  type BothDirections,
-  type GruOptions,
-  type GruStepOptions,
-  type LstmOptions,
-  type LstmParameters,
-  type LstmResult,
-  type LstmState,
-  type LstmStepOptions,
-  recurrent,
-  type RecurrentParameters,
-  type RecurrentResult,
-  type RecurrentState,
-  recurrentStep,
-  type RnnOptions,
-  type RnnStepOptions,
-} from './recurrent.js';
+import { RecurrentCells } from './recurrent-cells.js';
 import { ResidentTensor } from './resident.js';
 import type { MaskLike, TensorLike } from './tensor.js';
 import type { Choice, Variant } from './variants.js';
@@ -63,7 +46,7 @@ export interface EngineParts {
  * Every method throws {@link QkvError}: INVALID_ARGUMENT, SHAPE_MISMATCH, OUT_OF_MEMORY, or DISPOSED
  * after dispose(). After any of them the engine works on.
  */
-export class Engine extends BuildingBlocks {
+export class Engine extends RecurrentCells {
   #parts: EngineParts | undefined;
 
   /** @internal Use load(). */
@@ -154,94 +137,6 @@ export class Engine extends BuildingBlocks {
   kvCache(options: KvCacheOptions): KvCache {
     this.#alive('kvCache');
     return new KvCache((method) => this.#alive(method).memory, options);
-  }
-
-  /**
-   * A plain recurrent network (Elman, 1990) over whole sequences:
-   * `h_t = tanh(x_t . wx + bx + h_(t-1) . wh + bh)`.
-   *
-   * @param x (length, inputDim) or (batch, length, inputDim)
-   * @param parameters weights (in, out) and biases; `{ forward, reverse }` of these for `direction: 'both'`
-   * @param options direction, valid lengths, the first state, the activation
-   * @throws QkvError SHAPE_MISMATCH: parameters or states that do not fit x and each other, lengths that are not one
-   *   a batch; INVALID_ARGUMENT: a length beyond x, an option that is not known; OUT_OF_MEMORY
-   */
-  rnn(x: TensorLike, parameters: RecurrentParameters | BothDirections<RecurrentParameters>, options?: RnnOptions): RecurrentResult {
-    const { memory } = this.#alive('rnn');
-    return recurrent(memory, 'rnn', x, parameters, options);
-  }
-
-  /**
-   * Long short-term memory (Hochreiter & Schmidhuber, 1997; with the forget gate of Gers et al., 2000) over whole
-   * sequences. With a = x_t . wx + bx + h_(t-1) . wh + bh, whose columns are those of the gates i, f, g, o:
-   * `c_t = sigmoid(f) c_(t-1) + sigmoid(i) tanh(g)`, `h_t = sigmoid(o) tanh(c_t)`.
-   *
-   * @param x (length, inputDim) or (batch, length, inputDim)
-   * @param parameters weights, biases and peepholes; `{ forward, reverse }` of these for `direction: 'both'`
-   * @param options direction, valid lengths, the first states, the order of the gates
-   * @throws QkvError as of {@link rnn}
-   */
-  lstm(x: TensorLike, parameters: LstmParameters | BothDirections<LstmParameters>, options?: LstmOptions): LstmResult {
-    const { memory } = this.#alive('lstm');
-    return recurrent(memory, 'lstm', x, parameters, options);
-  }
-
-  /**
-   * A gated recurrent unit (Cho et al., 2014) over whole sequences. With a = x_t . wx + bx and
-   * s = h_(t-1) . wh + bh, whose columns are those of the gates r, z, n: `r = sigmoid(a_r + s_r)`,
-   * `z = sigmoid(a_z + s_z)`, `n = tanh(a_n + r s_n)`, `h_t = (1 - z) n + z h_(t-1)`; with `resetAfter: false`
-   * s_n is (r h_(t-1)) . wh + bh and n = tanh(a_n + s_n).
-   *
-   * @param x (length, inputDim) or (batch, length, inputDim)
-   * @param parameters weights and biases; `{ forward, reverse }` of these for `direction: 'both'`
-   * @param options direction, valid lengths, the first state, the order of the gates, where the reset comes
-   * @throws QkvError as of {@link rnn}
-   */
-  gru(x: TensorLike, parameters: RecurrentParameters | BothDirections<RecurrentParameters>, options?: GruOptions): RecurrentResult {
-    const { memory } = this.#alive('gru');
-    return recurrent(memory, 'gru', x, parameters, options);
-  }
-
-  /**
-   * One step of {@link rnn}, with the same bits.
-   *
-   * @param x (inputDim) or (batch, inputDim)
-   * @param state the state before the step
-   * @param parameters as of rnn() for one direction
-   * @param options the activation
-   * @returns the state after the step, of h's shape
-   */
-  rnnStep(x: TensorLike, state: RecurrentState, parameters: RecurrentParameters, options?: RnnStepOptions): Pick<RecurrentResult, 'h'> {
-    const { memory } = this.#alive('rnnStep');
-    return recurrentStep(memory, 'rnn', x, state, parameters, options);
-  }
-
-  /**
-   * One step of {@link lstm}, with the same bits.
-   *
-   * @param x (inputDim) or (batch, inputDim)
-   * @param state h and c before the step
-   * @param parameters as of lstm() for one direction
-   * @param options the order of the gates
-   * @returns h and c after the step
-   */
-  lstmStep(x: TensorLike, state: LstmState, parameters: LstmParameters, options?: LstmStepOptions): Pick<LstmResult, 'h' | 'c'> {
-    const { memory } = this.#alive('lstmStep');
-    return recurrentStep(memory, 'lstm', x, state, parameters, options);
-  }
-
-  /**
-   * One step of {@link gru}, with the same bits.
-   *
-   * @param x (inputDim) or (batch, inputDim)
-   * @param state the state before the step
-   * @param parameters as of gru() for one direction
-   * @param options the order of the gates, and where the reset comes
-   * @returns the state after the step, of h's shape
-   */
-  gruStep(x: TensorLike, state: RecurrentState, parameters: RecurrentParameters, options?: GruStepOptions): Pick<RecurrentResult, 'h'> {
-    const { memory } = this.#alive('gruStep');
-    return recurrentStep(memory, 'gru', x, state, parameters, options);
   }
 
   /**

@@ -38,7 +38,15 @@ export type {
   RecurrentState,
   RnnOptions,
   RnnStepOptions,
-} from './recurrent.js';
+} from './recurrent-options.js';
+export type {
+  LstmGradients,
+  LstmOutputGradients,
+  ParameterGradients,
+  RecurrentGradients,
+  RecurrentOutputGradients,
+} from './recurrent-backward.js';
+export type { RecurrentCells } from './recurrent-cells.js';
 export {
   gruParameters,
   type ImportedLstm,

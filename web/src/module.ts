@@ -37,9 +37,11 @@ type RotaryTablesFields = 'base' | 'positions' | 'cosines' | 'sines' | 'rows' | 
 type RotaryFields =
   | 'batch' | 'heads' | 'length' | 'dim' | 'cosines' | 'sines' | 'rows' | 'pairs' | 'tableRows' | 'neighbours' | 'backward';
 type WeightFields = 'wx' | 'wh' | 'bx' | 'bh' | 'peephole';
+type WeightGradientFields = 'dWx' | 'dWh' | 'dBx' | 'dBh' | 'dPeephole';
 type RecurrentFields =
   | 'cell' | 'direction' | 'onnxOrder' | 'resetBefore' | 'relu' | 'batch' | 'length' | 'inputDim' | 'hidden' | 'lengths'
-  | 'x' | 'h0' | 'c0' | 'outputs' | 'h' | 'c' | WeightFields | `${WeightFields}2` | 'workspace' | 'workspaceBytes';
+  | 'x' | 'h0' | 'c0' | 'outputs' | 'h' | 'c' | 'trace' | WeightFields | `${WeightFields}2`
+  | 'dOutputs' | 'dH' | 'dC' | 'dX' | 'dH0' | 'dC0' | WeightGradientFields | `${WeightGradientFields}2` | 'workspace' | 'workspaceBytes';
 
 /** The operations that take a call struct, and its fields. */
 export interface Calls {
@@ -56,10 +58,15 @@ export interface Calls {
   rotaryTables: CallFields<RotaryTablesFields>;
   rotary: CallFields<RotaryFields, 'x' | 'out'>;
   recurrent: CallFields<RecurrentFields>;
+  /** `trace` is what recurrent left for the same inputs; it is used up. */
+  recurrentBackward: CallFields<RecurrentFields>;
 }
 
 type Operations = Record<keyof Calls, (call: Address) => number> &
   Record<`${keyof Calls}Layout`, () => Address>;
+
+/** All as in the call. */
+export type RecurrentSizes = readonly [cell: number, direction: number, batch: number, length: number, inputDim: number, hidden: number];
 
 export interface RawModule extends Operations {
   readonly OK: number;
@@ -74,8 +81,9 @@ export interface RawModule extends Operations {
   /** `rows` is batch * heads * queries. */
   attentionBackwardWorkspaceBytes(rows: number, keyLen: number, headDim: number, valueDim: number): number;
   linearWorkspaceBytes(inDim: number, outDim: number): number;
-  /** `cell` and `direction` as in the call, `rows` is batch * length. */
-  recurrentWorkspaceBytes(cell: number, direction: number, rows: number, inputDim: number, hidden: number): number;
+  recurrentWorkspaceBytes(...sizes: RecurrentSizes): number;
+  recurrentTraceBytes(...sizes: RecurrentSizes): number;
+  recurrentBackwardWorkspaceBytes(...sizes: RecurrentSizes): number;
   linearBackwardWorkspaceBytes(rows: number, inDim: number, outDim: number): number;
   normBackwardWorkspaceBytes(rows: number, columns: number): number;
   crossEntropyWorkspaceBytes(rows: number): number;

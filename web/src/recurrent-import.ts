@@ -1,5 +1,5 @@
 import { expectNames, expectShape, invalid, type Numbers, numbers, oneOf, wholeNumber } from './arguments.js';
-import type { BothDirections, LstmParameters, RecurrentParameters } from './recurrent.js';
+import type { BothDirections, LstmParameters, RecurrentParameters } from './recurrent-options.js';
 import { Tensor, type TensorLike } from './tensor.js';
 
 /** Whose names and layouts the parameters of a recurrent layer have. */

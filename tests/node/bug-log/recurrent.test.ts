@@ -5,7 +5,10 @@ import { after, before, describe, test } from 'node:test';
 import { type BothDirections, type Engine, gruParameters, type LstmParameters, lstmParameters, rnnParameters, type Tensor, tensor } from 'qkv';
 
 import { loadVariant, variant } from '../support/engine.js';
-import { parametersOf, random } from '../support/recurrent-case.js';
+import { expectGradient, weightedSum } from '../support/finite-differences.js';
+import { callBackward, CELLS, parametersOf, random } from '../support/recurrent-case.js';
+import { GATES, type PlainParameters, plainRun } from '../support/recurrent-reference.js';
+import { toDouble } from '../support/reference.js';
 import { expectClose } from '../support/single-row.js';
 
 let engine: Engine;
@@ -54,6 +57,26 @@ describe(`bug log, recurrent, ${variant}`, () => {
   });
 
   const half = { wx: [[0.5]], wh: [[0.5]] };
+
+  test('B52 every gradient of every cell, against central differences', () => {
+    for (const cell of CELLS) {
+      for (const options of cell === 'gru' ? [{ resetAfter: true }, { resetAfter: false }] : [{}]) {
+        const given = { x: random(1, 3, 2), ...parametersOf(cell, 2, 2), h0: random(2, 2), ...(cell === 'lstm' && { c0: random(3, 2) }) };
+        const { x, h0, c0, ...parameters } = given;
+        const [dOutputs, dH, dC] = [random(4, 3, 2), random(5, 2), random(6, 2)];
+        const { dX, dParameters, dH0, dC0 } = callBackward(engine, cell, { dOutputs, dH, ...(c0 && { dC }) }, x, parameters, { h0, ...(c0 && { c0 }), ...options });
+        const loss = (name: string) => (moved: Float64Array) => {
+          const at = { ...Object.fromEntries(Object.entries(given).map(([key, { data }]) => [key, Float64Array.from(data)])), [name]: moved } as Record<string, Float64Array>;
+          const start = { h: at['h0']!, c: at['c0'] ?? new Float64Array(2) };
+          const { outputs, h, c } = plainRun(cell, at['x']!, 2, at as unknown as PlainParameters, start, { round: toDouble, ...options });
+          return weightedSum(outputs, dOutputs.data) + weightedSum(h, dH.data) + weightedSum(c, dC.data);
+        };
+        for (const [name, gradient] of Object.entries({ x: dX, ...dParameters, h0: dH0, ...(c0 && { c0: dC0 }) })) {
+          expectGradient(gradient.data, given[name as 'x'].data, loss(name), `the gradient by ${name} of ${cell}`);
+        }
+      }
+    }
+  });
 
   test('B53 the reverse direction in time order, and its last state', () => {
     const { outputs, h } = engine.rnn([[1], [2], [3]], { forward: half, reverse: half }, { direction: 'both' });
@@ -117,5 +140,19 @@ describe(`bug log, recurrent, ${variant}`, () => {
       assert.equal(h.data[0], z > 0 ? 0.25 : 1);
     }
     assert.deepEqual(engine.rnn([[1e30], [-1e30]], rnnParameters({ kernel: [[1e8]], recurrent_kernel: [[1]] }, { from: 'keras' })).outputs.toArray(), [[1], [-1]]);
+  });
+
+  test('B57 gradients of large sums and of a large loss are no NaN', () => {
+    const size = (cell: 'rnn' | 'lstm' | 'gru', sum: number) => ({ wx: zeros(1, GATES[cell]), wh: zeros(1, GATES[cell]), bx: new Array<number>(GATES[cell]).fill(sum) });
+    for (const cell of CELLS) {
+      for (const sum of [-1000, 0, 1000]) {
+        const { dX, dParameters, dH0 } = callBackward(engine, cell, { dH: tensor([1e20]) }, random(1, 4, 1), size(cell, sum), { h0: [0.5] });
+        const all = [dX, dH0, ...Object.values(dParameters)].flatMap(({ data }) => [...data]);
+        assert.ok(!all.some(Number.isNaN), `${cell} with sums of ${sum} has gradients ${all.join(', ')}`);
+      }
+    }
+    // A gate that is shut or open passes nothing to its sum, and an open one all to the old state.
+    const { dC0, dParameters } = engine.lstmBackward({ dC: [1e20] }, [[1], [1]], { ...size('lstm', 0), bx: [-1000, 1000, 1000, -1000] }, { c0: [0.5] });
+    assert.deepEqual([...dC0.data, ...dParameters.bx.data], [Math.fround(1e20), 0, 0, 0, 0]);
   });
 });

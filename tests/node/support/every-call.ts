@@ -95,6 +95,12 @@ export function everyCall(choices: Choices): EveryCall[] {
       (engine, { x, h0, c0, ...parameters }) => engine.lstm(x, parameters, { h0, c0 })),
     one('lstmStep', { x: [batch, dim], ...weights(4), h: [batch, hidden], c: [batch, hidden] }, (engine, { x, h, c, ...parameters }) => engine.lstmStep(x, { h, c }, parameters)),
     one('gru', { x: [length, dim], ...weights(3), h0: [hidden] }, (engine, { x, h0, ...parameters }) => engine.gru(x, parameters, { h0, direction: 'reverse' })),
+    one('rnnBackward', { dOutputs: [batch, length, hidden], dH: [batch, hidden], x: [batch, length, dim], ...weights(1), h0: [batch, hidden] },
+      (engine, { dOutputs, dH, x, h0, ...parameters }) => engine.rnnBackward({ dOutputs, dH }, x, parameters, { h0 })),
+    one('lstmBackward', { dOutputs: [length, hidden], dH: [hidden], dC: [hidden], x: [length, dim], ...weights(4), peephole: [3 * hidden], h0: [hidden], c0: [hidden] },
+      (engine, { dOutputs, dH, dC, x, h0, c0, ...parameters }) => engine.lstmBackward({ dOutputs, dH, dC }, x, parameters, { h0, c0, direction: 'reverse' })),
+    one('gruBackward', { dOutputs: [batch, length, hidden], dH: [batch, hidden], x: [batch, length, dim], ...weights(3), h0: [batch, hidden] },
+      (engine, { dOutputs, dH, x, h0, ...parameters }) => engine.gruBackward({ dOutputs, dH }, x, parameters, { h0, resetAfter: false })),
     one('gruStep', { x: [dim], ...weights(3), h: [hidden] }, (engine, { x, h, ...parameters }) => engine.gruStep(x, { h }, parameters, { resetAfter: false })),
   ];
 }

@@ -1,5 +1,5 @@
 // Recurrent problems of random numbers, and parts of them.
-import { type Engine, type LstmResult, type Tensor, tensor } from 'qkv';
+import { type Engine, type LstmGradients, type LstmResult, type Tensor, tensor } from 'qkv';
 
 import { type Cell, GATES } from './recurrent-reference.js';
 import { randomFloats } from './reference.js';
@@ -29,6 +29,19 @@ export const call = (engine: Engine, cell: Cell, x: Tensor, parameters: object, 
 
 export const callStep = (engine: Engine, cell: Cell, x: Tensor, state: object, parameters: object, options: object = {}): LstmResult =>
   (engine[`${cell}Step`] as (...args: object[]) => LstmResult).call(engine, x, state, parameters, options);
+
+export type Back = LstmGradients<Record<string, Tensor>>;
+export const callBackward = (engine: Engine, cell: Cell, gradients: object, x: Tensor, parameters: object, options: object = {}): Back =>
+  (engine[`${cell}Backward`] as unknown as (...args: object[]) => Back).call(engine, gradients, x, parameters, options);
+
+/** Parameters with their gates at other places: `order` says which of the given is at each. Peepholes stay. */
+export function reordered<Given extends Readonly<Record<string, Tensor>>>(parameters: Given, order: readonly number[], hidden: number): Given {
+  const moved = ({ data, shape }: Tensor) => tensor(data.map((_, i) => {
+    const column = i % shape.at(-1)!;
+    return data[i - column + order[Math.floor(column / hidden)]! * hidden + (column % hidden)]!;
+  }), shape);
+  return Object.fromEntries(Object.entries(parameters).map(([name, of]) => [name, name === 'peephole' ? of : moved(of)])) as unknown as Given;
+}
 
 /** Entries [begin, end) along an axis. */
 export function slice({ data, shape }: Tensor, axis: number, begin: number, end: number): Tensor {

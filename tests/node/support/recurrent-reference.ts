@@ -19,13 +19,13 @@ export interface PlainState {
   c: Float64Array;
 }
 
-interface Rules {
+export interface Rules {
   readonly round: Rounding;
   readonly relu?: boolean;
   readonly resetAfter?: boolean;
 }
 
-function project(x: Numbers, weight: Numbers, bias: Numbers | undefined, columns: number, round: Rounding): Float64Array {
+export function project(x: Numbers, weight: Numbers, bias: Numbers | undefined, columns: number, round: Rounding): Float64Array {
   const out = new Float64Array(columns);
   for (let j = 0; j < columns; j++) {
     out[j] = bias?.[j] ?? 0;

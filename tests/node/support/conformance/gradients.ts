@@ -6,6 +6,7 @@ import { attentionOptions, pastOf } from './attention.js';
 import { attentionLayerGradients } from './attention-layer.js';
 import { graphGradients } from './graph-gradients.js';
 import { OperatorNode, type Route } from './node.js';
+import { recurrentGradients } from './recurrent.js';
 import { approximateOf, asRows, axisLast, axisOf, expectFloat32 } from './rows.js';
 import { runOperator } from './operators.js';
 import { concatLength, reshape, splitLength, transpose } from './shapes.js';
@@ -69,10 +70,13 @@ function crossEntropy(engine: Engine, node: OperatorNode, [dOut]: readonly (Floa
 
 const OPERATORS: Readonly<Record<string, Backward>> = {
   Attention: attention,
+  GRU: recurrentGradients,
   Gather: gather,
   Gelu: gelu,
+  LSTM: recurrentGradients,
   LayerNormalization: norm,
   RMSNormalization: norm,
+  RNN: recurrentGradients,
   Softmax: softmax,
   SoftmaxCrossEntropyLoss: crossEntropy,
   'composite.MultiHeadAttentionLayer': attentionLayerGradients,

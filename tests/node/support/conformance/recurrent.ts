@@ -2,7 +2,7 @@
 import { type Engine, gruParameters, lstmParameters, type NamedTensors, rnnParameters, type Tensor } from 'qkv';
 
 import type { OperatorNode, Route } from './node.js';
-import { reshape, transpose } from './shapes.js';
+import { reshape, stack, transpose } from './shapes.js';
 import type { Floats } from './values.js';
 
 type Cell = 'rnn' | 'lstm' | 'gru';
@@ -41,7 +41,8 @@ function inTheirOrder(given: NamedTensors, hidden: number): object[] {
   });
 }
 
-export function recurrent(engine: Engine, node: OperatorNode): Route[] {
+/** What a node asks for, as the library takes it: one batch axis first, and its gates where they are. */
+function read(node: OperatorNode) {
   const cell = CELLS[node.op]!;
   const layout = node.flag('layout');
   const hidden = node.integer('hidden_size')!;
@@ -52,28 +53,63 @@ export function recurrent(engine: Engine, node: OperatorNode): Route[] {
     .filter(([, value]) => value)) as NamedTensors;
   const lengths = node.optionalIntegers(4);
   const batch = x.shape[0]!;
-  const state = (input: number): object | undefined => {
+  /** (directions, batch, hidden), of one direction without its axis. */
+  const ownState = ({ data, shape }: Floats): Floats => ({ data, shape: directions === 2 ? shape : [batch, hidden] });
+  const state = (input: number): Floats | undefined => {
     const initial = node.optionalFloats(input);
-    if (!initial) return undefined;
-    const { data, shape } = withoutEmpty(layout ? transpose(initial, [1, 0, 2]) : initial, lengths);
-    return { data, shape: directions === 2 ? shape : [batch, hidden] };
+    return initial && ownState(withoutEmpty(layout ? transpose(initial, [1, 0, 2]) : initial, lengths));
   };
   const options = {
     direction, h0: state(5), ...(lengths && { lengths }), ...activationOf(node, cell),
     ...(cell === 'lstm' && { c0: state(6) }),
     ...(cell === 'gru' && { resetAfter: node.flag('linear_before_reset') }),
   };
+  const theirOrder = cell === 'rnn' ? {} : { gateOrder: cell === 'lstm' ? 'iofg' : 'zrn' };
+  const [forward, reverse] = inTheirOrder(given, hidden);
+  return { cell, layout, hidden, directions, batch, length: x.shape[1]!, x, given, lengths, ownState, options, theirOrder, parameters: reverse ? { forward, reverse } : forward! };
+}
+
+export function recurrent(engine: Engine, node: OperatorNode): Route[] {
+  const { cell, layout, hidden, directions, batch, length, x, given, options, theirOrder, parameters: theirs } = read(node);
   const run = (parameters: object, order: object): Floats[] => {
     const method = engine[cell] as (x: Floats, parameters: object, options: object) => { outputs: Tensor; h: Tensor; c?: Tensor };
     const { outputs, h, c } = method.call(engine, x, parameters, { ...options, ...order });
-    const split = reshape(outputs, [batch, x.shape[1]!, directions, hidden]);
+    const split = reshape(outputs, [batch, length, directions, hidden]);
     const last = (tensor: Tensor) => { const whole = reshape(tensor, [directions, batch, hidden]); return layout ? transpose(whole, [1, 0, 2]) : whole; };
     return [layout ? split : transpose(split, [1, 2, 0, 3]), last(h), ...(c ? [last(c)] : [])];
   };
-  const [forward, reverse] = inTheirOrder(given, hidden);
-  const theirs = reverse ? { forward, reverse } : forward!;
   return [
     { name: 'imported parameters', outputs: run(IMPORTERS[cell](given, { from: 'onnx' }), {}) },
-    { name: 'gates in their order', outputs: run(theirs, cell === 'rnn' ? {} : { gateOrder: cell === 'lstm' ? 'iofg' : 'zrn' }) },
+    { name: 'gates in their order', outputs: run(theirs, theirOrder) },
   ];
+}
+
+type DirectionGradients = Readonly<Record<'wx' | 'wh' | 'bx' | 'bh' | 'peephole', Floats>>;
+
+/** By X, W, R, B, nothing, initial_h, initial_c and P, those that there are. Their layout is the first. */
+export function recurrentGradients(engine: Engine, node: OperatorNode, [dY, dH, dC]: readonly (Floats | null | undefined)[]): (Floats | null)[] {
+  const { cell, layout, hidden, directions, batch, length, x, given, lengths, ownState, options, theirOrder, parameters } = read(node);
+  if (layout || lengths?.includes(0)) throw new Error(`${node.op}: the adapter knows no gradients of layout 1, nor of a sequence of length 0`);
+  const above = {
+    ...(dY && { dOutputs: reshape(transpose(dY, [2, 0, 1, 3]), [batch, length, directions * hidden]) }),
+    ...(dH && { dH: ownState(dH) }),
+    ...(dC && { dC: ownState(dC) }),
+  };
+  const method = engine[`${cell}Backward`] as unknown as (...args: object[]) => { dX: Tensor; dParameters: object; dH0: Tensor; dC0?: Tensor };
+  const { dX, dParameters, dH0, dC0 } = method.call(engine, above, x, parameters, { ...options, ...theirOrder });
+  const each = directions === 2 ? Object.values(dParameters) as DirectionGradients[] : [dParameters as DirectionGradients];
+  const weight = (name: 'wx' | 'wh') => stack(each.map((of) => transpose(of[name], [1, 0])));
+  const rows = (parts: (of: DirectionGradients) => readonly Float32Array[]) => stack(each.map((of) => {
+    const data = Float32Array.from(parts(of).flatMap((part) => [...part]));
+    return { data, shape: [data.length] };
+  }));
+  const peepholes = ({ peephole: { data } }: DirectionGradients) => [0, 2, 1].map((gate) => data.slice(gate * hidden, (gate + 1) * hidden));
+  const state = (gradient: Tensor) => reshape(gradient, [directions, batch, hidden]);
+  const all = [
+    transpose(dX, [1, 0, 2]), weight('wx'), weight('wh'),
+    given['B'] ? rows(({ bx, bh }) => [bx.data, bh.data]) : null, null,
+    options.h0 ? state(dH0) : null, dC0 && node.has(6) ? state(dC0) : null, given['P'] ? rows(peepholes) : null,
+  ];
+  while (all.at(-1) === null) all.pop();
+  return all;
 }
