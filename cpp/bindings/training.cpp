@@ -1,8 +1,8 @@
 #include <emscripten/bind.h>
 
+#include "adam_settings.hpp"
 #include "call.hpp"
 #include "heap.hpp"
-#include "qkv/adam.hpp"
 #include "qkv/embedding.hpp"
 #include "qkv/loss.hpp"
 #include "runtime.hpp"
@@ -36,13 +36,6 @@ struct cross_entropy_call {
 
 struct adam_call {
   QKV_ADAM_CALL(QKV_CALL_INT)
-};
-
-// As web/src/adam.ts writes them: the options, and what goes from step to step.
-struct adam_settings {
-  adam_options options;
-  double beta1_power;
-  double beta2_power;
 };
 
 int embedding_backward(std::uintptr_t at) {

@@ -42,6 +42,12 @@ type RecurrentFields =
   | 'cell' | 'direction' | 'onnxOrder' | 'resetBefore' | 'relu' | 'batch' | 'length' | 'inputDim' | 'hidden' | 'lengths'
   | 'x' | 'h0' | 'c0' | 'outputs' | 'h' | 'c' | 'trace' | WeightFields | `${WeightFields}2`
   | 'dOutputs' | 'dH' | 'dC' | 'dX' | 'dH0' | 'dC0' | WeightGradientFields | `${WeightGradientFields}2` | 'workspace' | 'workspaceBytes';
+type SequenceFields =
+  | 'task' | 'mixer' | 'positions' | 'ties' | 'readout' | 'causal' | 'residual' | 'vocab' | 'embedDim' | 'classes' | 'layers'
+  | 'numHeads' | 'maxLength' | 'recurrentStart' | 'forgetBias' | 'chronoLength' | 'seedLow' | 'seedHigh'
+  | 'parameters' | 'tokens' | 'batch' | 'length' | 'lengths' | 'readAt' | 'context' | 'contextLength' | 'contextLengths'
+  | 'targets' | 'output' | 'result' | 'gradients' | 'inputNorms' | 'mean' | 'square' | 'settings' | 'check' | 'fault'
+  | 'workspace' | 'workspaceBytes';
 
 /** The operations that take a call struct, and its fields. */
 export interface Calls {
@@ -60,6 +66,8 @@ export interface Calls {
   recurrent: CallFields<RecurrentFields>;
   /** `trace` is what recurrent left for the same inputs; it is used up. */
   recurrentBackward: CallFields<RecurrentFields>;
+  /** What each field is, and which tasks need it: cpp/bindings/sequence_model.cpp. */
+  sequence: CallFields<SequenceFields>;
 }
 
 type Operations = Record<keyof Calls, (call: Address) => number> &
@@ -88,6 +96,16 @@ export interface RawModule extends Operations {
   normBackwardWorkspaceBytes(rows: number, columns: number): number;
   crossEntropyWorkspaceBytes(rows: number): number;
   adamWorkspaceBytes(count: number): number;
+  /** Of the `sequence` call at this address: its task, the model's fields, batch, length and contextLength. */
+  sequenceWorkspaceBytes(call: Address): number;
+  /** Numbers that the model of a `sequence` call learns; 0 where the core has no such model. */
+  sequenceParameterCount(call: Address): number;
+  /**
+   * Parameter number `index` of the model of a `sequence` call: writes layer, rows (0: one axis), columns and offset
+   * in numbers, 4 integers, to `out`, and returns the address of its name, in which # stands for the layer; 0 where
+   * there are no more.
+   */
+  sequenceParameter(call: Address, index: number, out: Address): Address;
   /** Threaded builds only. */
   PThread?: { terminateAllThreads(): void };
 }

@@ -13,6 +13,7 @@
 #include "qkv/recurrent.hpp"
 #include "qkv/recurrent_backward.hpp"
 #include "qkv/rotary.hpp"
+#include "qkv/sequence_model.hpp"
 #include "qkv/softmax.hpp"
 #include "qkv/status.hpp"
 #include "qkv/thread_pool.hpp"
