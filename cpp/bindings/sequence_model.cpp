@@ -76,7 +76,7 @@ struct sequence_call {
             heap_pointer<const std::int32_t>(context_lengths)};
   }
 
-  workspace memory() const { return heap_workspace(workspace, workspace_bytes); }
+  qkv::workspace memory() const { return heap_workspace(workspace, workspace_bytes); }
 };
 
 // As qkv::sequence_result and qkv::sequence_fault are handed over.
