@@ -55,8 +55,7 @@ byte_count sequence_parameter_count(const sequence_model& model) {
   if (!can_be(model)) return 0;
   byte_count count = 0;
   each_parameter(model, [&](const sequence_parameter& parameter) {
-    count += static_cast<byte_count>(parameter.rows == 0 ? 1 : parameter.rows) *
-             static_cast<byte_count>(parameter.columns);
+    count += floats_of(parameter.rows, parameter.columns);
     return true;
   });
   return count;

@@ -24,17 +24,22 @@ inline recurrent_options cell_of(const sequence_model& model) {
                                                        : recurrent_cell::rnn};
 }
 
+inline byte_count floats_of(extent rows, extent columns) {
+  return static_cast<byte_count>(rows == 0 ? 1 : rows) * static_cast<byte_count>(columns);
+}
+
 // Calls visit(parameter) for each in the order of the block, until it returns false.
 template <typename Visit>
 void each_parameter(const sequence_model& model, const Visit& visit) {
   using kind = sequence_parameter_kind;
   const extent dim = model.embed_dim;
-  extent offset = 0;
+  // In 64 bits: a model may be larger than memory.
+  byte_count offset = 0;
   bool goes_on = true;
   const auto add = [&](kind which, extent layer, extent rows, extent columns, bool exists = true) {
     if (!exists || !goes_on) return;
-    goes_on = visit(sequence_parameter{which, layer, rows, columns, offset});
-    offset += (rows == 0 ? 1 : rows) * columns;
+    goes_on = visit(sequence_parameter{which, layer, rows, columns, static_cast<extent>(offset)});
+    offset += floats_of(rows, columns);
   };
   add(kind::embedding, 0, model.vocab, dim);
   add(kind::positions, 0, model.max_length, dim, model.positions == sequence_positions::learned);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "qkv/view.hpp"
 
@@ -33,6 +34,18 @@ class workspace {
 
   // count doubles, which take what floats(count, 2) takes.
   double* doubles(extent count) { return reinterpret_cast<double*>(floats(count, 2)); }
+
+  // What is left.
+  byte_count bytes() const { return end_ - next_; }
+
+  // Memory that is not there, to learn what a plan will take.
+  static workspace measuring() {
+    workspace result;
+    result.end_ = std::numeric_limits<byte_count>::max() / 2;
+    return result;
+  }
+  // Of measuring() memory: what the same plan takes at any place.
+  byte_count measured() const { return next_ + alignment; }
 
   // What floats(rows, columns) may take, the gap before it included.
   static byte_count bytes_for(extent rows, extent columns = 1) {
