@@ -8,7 +8,11 @@ sequence_memory lay_out(const sequence_plan& plan, workspace memory) {
   const extent batch = plan.sizes.batch, dim = plan.model.embed_dim;
   sequence_memory made{};
   made.rows = take_rows(plan, memory);
-  made.attention = take_attention(plan, memory);
+  if (is_attention(plan.model)) {
+    made.attention = take_attention(plan, memory);
+  } else {
+    made.cells = take_cells(plan, memory);
+  }
   if (is_pointer(plan.model)) made.pointer = take_pointer(plan, memory);
   made.readout = take_readout(plan, memory);
   made.read_at = take_integers(memory, batch);
@@ -21,7 +25,9 @@ sequence_memory lay_out(const sequence_plan& plan, workspace memory) {
 }
 
 byte_count scratch_bytes(const sequence_plan& plan, int workers) {
-  return std::max(attention_scratch_bytes(plan, workers), readout_scratch_bytes(plan, workers));
+  const byte_count layers = is_attention(plan.model) ? attention_scratch_bytes(plan, workers)
+                                                     : cell_scratch_bytes(plan, workers);
+  return std::max(layers, readout_scratch_bytes(plan, workers));
 }
 
 namespace {
@@ -43,15 +49,22 @@ float* full_output(const sequence_run& run, const sequence_memory& memory) {
 void run_full_layers(sequence_run& run, const sequence_memory& memory, float* weights) {
   const auto& [model, sizes, task] = run.plan;
   embed_rows(run, memory.rows);
-  make_angles(run, memory.attention);
+  if (is_attention(model)) make_angles(run, memory.attention);
   const std::array<extent, 4> shape{sizes.batch, model.num_heads, sizes.length, run.plan.key_len()};
-  const extent count = shape[0] * shape[1] * shape[2] * shape[3];
   for (extent layer = 0; layer < run.plan.full_layers(); ++layer) {
+    float* output = memory.rows.x.of(layer + 1);
+    if (!is_attention(model)) {
+      run_cell(run, memory.cells, layer, memory.rows.x.of(layer), output);
+      continue;
+    }
     const attention_layer one = full_layer(run, memory, layer);
-    mix(run, memory.attention, one,
-        view<float, 4>::contiguous(weights == nullptr ? nullptr : weights + layer * count, shape));
-    if (weights != nullptr && layer == model.layers - 1) return;
-    finish(run, memory.attention, one, memory.rows.x.of(layer + 1));
+    const auto layer_weights = view<float, 4>::contiguous(weights, shape);
+    mix(run, memory.attention, one, layer_weights);
+    if (weights != nullptr) {
+      weights += layer_weights.strides[0] * sizes.batch;
+      if (layer == model.layers - 1) return;
+    }
+    finish(run, memory.attention, one, output);
   }
 }
 
@@ -120,8 +133,12 @@ void run_layers_backward(sequence_run& run, const sequence_memory& memory, exten
                                 run.rows(memory.rows.d_x, run.plan.rows()), run.pool));
   }
   for (extent layer = run.plan.full_layers(); layer-- > 0;) {
-    run_layer_backward(run, memory.attention, full_layer(run, memory, layer), memory.rows.d_x,
-                       d_keys(run, memory));
+    if (is_attention(run.plan.model)) {
+      run_layer_backward(run, memory.attention, full_layer(run, memory, layer), memory.rows.d_x,
+                         d_keys(run, memory));
+    } else {
+      run_cell_backward(run, memory.cells, layer, memory.rows.x.of(layer), memory.rows.d_x);
+    }
   }
   embed_rows_backward(run, memory.rows);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sequence_attention.hpp"
+#include "sequence_cells.hpp"
 #include "sequence_pointer.hpp"
 #include "sequence_readout.hpp"
 #include "sequence_rows.hpp"
@@ -10,7 +11,8 @@ namespace qkv {
 
 struct sequence_memory {
   row_memory rows;
-  attention_memory attention;
+  attention_memory attention;  // or
+  cell_memory cells;
   pointer_memory pointer;
   readout_memory readout;
   std::int32_t* read_at;  // (batch)

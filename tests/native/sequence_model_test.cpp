@@ -50,6 +50,28 @@ std::vector<sequence_case> attention_cases() {
   return made;
 }
 
+std::vector<sequence_case> cell_cases() {
+  std::vector<sequence_case> made;
+  std::uint64_t seed = 0;
+  for (const mixer which : {mixer::rnn, mixer::lstm, mixer::gru}) {
+    for (const readout wanted : {readout::last, readout::every}) {
+      for (const positions where : {positions::none, positions::sinusoidal, positions::learned}) {
+        sequence_model model = small(which, wanted);
+        model.positions = where;
+        model.layers = 1 + static_cast<extent>(++seed % 3);
+        model.residual = seed % 4 == 0;
+        model.max_length = where == positions::learned ? 5 : 0;
+        sequence_case one(model, {3, 5, 0}, seed);
+        if (seed % 5 < 3) one.set_ragged();
+        if (wanted == readout::last && seed % 2 == 0) one.set_read_at();
+        if (wanted == readout::every) one.skip_answers();
+        made.push_back(one);
+      }
+    }
+  }
+  return made;
+}
+
 // Of one parameter: the gradient along a random direction is what the plain loss, in double, does
 // along it. All operations are held to their own accuracy elsewhere; here wrong terms must show,
 // which are as large as the gradient, and not the few hundred roundings of a float between the two.
@@ -99,4 +121,8 @@ void check_case(const sequence_case& one) {
 
 TEST_CASE("sequence model of attention: numbers and gradients as the plain composition") {
   for (const sequence_case& one : attention_cases()) check_case(one);
+}
+
+TEST_CASE("sequence model of recurrent cells: numbers and gradients as the plain composition") {
+  for (const sequence_case& one : cell_cases()) check_case(one);
 }
