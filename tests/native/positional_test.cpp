@@ -30,4 +30,8 @@ TEST_CASE("sinusoidal refuses a base that is none") {
     CHECK_EQ(sinusoidal(view<float, 2>::contiguous(out.data(), {2, 2}), base),
              status::invalid_argument);
   }
+  // With a base of 2^-62 the angles of columns 2 and 3 are t * 2^31.
+  CHECK_EQ(sinusoidal(view<float, 2>::contiguous(out.data(), {1, 4}), 0x1p-62),
+           status::invalid_argument);
+  CHECK_EQ(sinusoidal(view<float, 2>::contiguous(out.data(), {1, 4}), 0x1p-58), status::ok);
 }
