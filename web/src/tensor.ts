@@ -203,18 +203,22 @@ export function allocate(count: number, name: string, kind: Kind = 'number') {
   }
 }
 
-/** `shape` as it came, once it is known to hold `length` elements. `name` is the argument's. */
-export function checkedShape(shape: readonly number[], length: number, name: string): readonly number[] {
+/** `shape` as it came, once it is known to be one. `name` is the argument's. */
+export function checkedAxes(shape: unknown, name: string): readonly number[] {
   const isAxis = (n: unknown) => Number.isInteger(n) && (n as number) >= 0 && (n as number) <= LONGEST_AXIS;
   let isShape = Array.isArray(shape);
   // By index, since every() passes over holes.
-  for (let axis = 0; isShape && axis < shape.length; axis++) isShape = isAxis(shape[axis]);
-  if (!isShape) {
-    throw new QkvError(
-      'INVALID_ARGUMENT',
-      `${name} is ${Array.isArray(shape) ? showShape([...shape].map(describe)) : describe(shape)}, expected whole numbers from 0 to ${LONGEST_AXIS}.`,
-    );
-  }
+  for (let axis = 0; isShape && axis < (shape as unknown[]).length; axis++) isShape = isAxis((shape as unknown[])[axis]);
+  if (isShape) return shape as readonly number[];
+  throw new QkvError(
+    'INVALID_ARGUMENT',
+    `${name} is ${Array.isArray(shape) ? showShape([...shape].map(describe)) : describe(shape)}, expected whole numbers from 0 to ${LONGEST_AXIS}.`,
+  );
+}
+
+/** `shape` as it came, once it is known to hold `length` elements. `name` is the argument's. */
+export function checkedShape(shape: readonly number[], length: number, name: string): readonly number[] {
+  checkedAxes(shape, name);
   if (sizeOf(shape) !== length) {
     throw new QkvError(
       'SHAPE_MISMATCH',
