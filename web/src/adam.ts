@@ -1,4 +1,4 @@
-import { type Destination, expectOptions, expectShape, finite, inPlace, invalid, nameAt, type Numbers, numbers } from './arguments.js';
+import { type Destination, expectNames, expectShape, finite, inPlace, invalid, nameAt, type Numbers, numbers } from './arguments.js';
 import { check, QkvError } from './errors.js';
 import type { Block, EngineMemory } from './memory.js';
 import { describe, overlap, sizeOf, type TensorLike } from './tensor.js';
@@ -37,10 +37,10 @@ interface Kept {
 const BYTES_PER_FLOAT = 4;
 const BYTES_PER_DOUBLE = 8;
 
-/** In the order of adam_settings in cpp/bindings/training.cpp, the powers of both betas last. */
-function settingsOf(options: AdamOptions): Float64Array {
-  expectOptions('adam', options, ['lr', 'betas', 'eps', 'weightDecay', 'clip']);
-  const { lr = 1e-3, betas = [0.9, 0.999], eps = 1e-8, weightDecay = 0, clip } = options;
+/** In the order of cpp/bindings/adam_settings.hpp, the powers of both betas last. `name` is that of the options. */
+export function adamSettings(options: AdamOptions, name: string, learningRate = 1e-3): Float64Array {
+  expectNames(options, name, ['lr', 'betas', 'eps', 'weightDecay', 'clip']);
+  const { lr = learningRate, betas = [0.9, 0.999], eps = 1e-8, weightDecay = 0, clip } = options;
   if (!Array.isArray(betas) || betas.length !== 2) {
     return invalid(`betas is ${Array.isArray(betas) ? `an array of ${betas.length}` : describe(betas)}, expected two numbers.`);
   }
@@ -82,7 +82,7 @@ export class Adam {
 
   /** @internal Use engine.adam(). */
   constructor(alive: (method: string) => EngineMemory, options: AdamOptions) {
-    this.#settings = settingsOf(options);
+    this.#settings = adamSettings(options, 'adam: options');
     this.#alive = alive;
   }
 

@@ -197,14 +197,14 @@ export function floats(value: List, name: string, count: number, meaning: string
 /** Whole numbers of any shape; a typed array is a row of them. */
 export type IndicesLike = TensorLike | NumericArray;
 
-/** Indices below `limit`. */
-export function indices(value: IndicesLike, name: string, limit: number): Argument<Int32Array> {
+/** Indices from `least`, below `limit`. */
+export function indices(value: IndicesLike, name: string, limit: number, least = 0): Argument<Int32Array> {
   const { data, shape } = (Array.isArray(value) ? undefined : asRow(value, name)) ?? asArgument(value, name, 'number');
   // Nested numbers as they came: as float32 some would be whole that are not.
   const exact = (Array.isArray(value) ? value.flat(Infinity) : data) as ArrayLike<number | bigint>;
   const checked = Int32Array.from(exact, (entry, i) => {
     const index = Number(entry);
-    return index >= 0 && index < limit && Number.isInteger(index) ? index : wholeNumber(index, nameAt(name, i, shape), 0, limit - 1);
+    return index >= least && index < limit && Number.isInteger(index) ? index : wholeNumber(index, nameAt(name, i, shape), least, limit - 1);
   });
   return { data: checked, shape };
 }

@@ -9,6 +9,8 @@ import type { EngineMemory } from './memory.js';
 import { MultiHeadAttention, type MultiHeadOptions } from './multi-head.js';
 import { RecurrentCells } from './recurrent-cells.js';
 import { ResidentTensor } from './resident.js';
+import { SequenceModel } from './sequence-model.js';
+import type { Readout, SequenceModelOptions } from './sequence-options.js';
 import type { MaskLike, TensorLike } from './tensor.js';
 import type { Choice, Variant } from './variants.js';
 
@@ -163,6 +165,22 @@ export class Engine extends RecurrentCells {
   adam(options: AdamOptions = {}): Adam {
     this.#alive('adam');
     return new Adam((method) => this.#alive(method).memory, options);
+  }
+
+  /**
+   * A model that learns about sequences of tokens: an embedding, positions, layers of attention or of a recurrent
+   * cell, and a readout. One call is one step of training, wholly in the core.
+   *
+   * @param options what it is made of, and how it starts and steps
+   * @throws QkvError INVALID_ARGUMENT: an option out of its range, or one that this mixer or readout does not have;
+   *   OUT_OF_MEMORY
+   */
+  sequenceModel<const Kind extends Readout>(options: SequenceModelOptions & {
+    /** Decides what forward() gives. */
+    readout: Kind;
+  }): SequenceModel<Kind> {
+    this.#alive('sequenceModel');
+    return new SequenceModel((method) => this.#alive(method).memory, options);
   }
 
   /** Which build and how many threads it is, why not a better one, and how much memory it has. */

@@ -59,6 +59,10 @@ export {
 } from './recurrent-import.js';
 export type { ResidentTensor } from './resident.js';
 export type { RotaryOptions } from './rotary.js';
+export type { SequenceOptions, TrainStepOptions } from './sequence-inputs.js';
+export type { SequenceModel } from './sequence-model.js';
+export type { Mixer, Readout, SequenceModelOptions } from './sequence-options.js';
+export type { SequenceForward, SequenceGradients, SequenceResult } from './sequence-results.js';
 export {
   type MaskLike,
   type NestedBooleans,

@@ -91,8 +91,13 @@ export class Frame {
    * @throws QkvError OUT_OF_MEMORY, and nothing has changed.
    */
   run<Operation extends keyof Calls>(name: string, operation: Operation, ...fields: Calls[Operation][]): void {
+    check(this.#memory.module, this.call(name, operation, ...fields), name);
+  }
+
+  /** The same, for what may be refused with good reason: returns the core's status. */
+  call<Operation extends keyof Calls>(name: string, operation: Operation, ...fields: Calls[Operation][]): number {
     if (!this.#placed) this.#place(name);
-    check(this.#memory.module, this.#memory.call(operation, fields), name);
+    return this.#memory.call(operation, fields);
   }
 
   /** A result: the caller's own copy, or in memory that the caller brought. */
@@ -193,15 +198,20 @@ export class EngineMemory {
   }
 
   /** Fills `into` from the heap. */
-  read(address: Address, into: Float32Array | Int32Array | Uint8Array): void {
+  read(address: Address, into: HeapArray): void {
     const end = address + into.byteLength;
-    const { bytes, ints, floats } = this.#upTo(end);
-    const from = into instanceof Float32Array ? floats : into instanceof Int32Array ? ints : bytes;
-    into.set(from.subarray(address / into.BYTES_PER_ELEMENT, end / into.BYTES_PER_ELEMENT));
+    const { bytes, floats } = this.#upTo(end);
+    if (into instanceof Float32Array) into.set(floats.subarray(address / BYTES_PER_FLOAT, end / BYTES_PER_FLOAT));
+    else new Uint8Array(into.buffer, into.byteOffset, into.byteLength).set(bytes.subarray(address, end));
   }
 
   /** Calls an operation of the core and returns its status. What the fields leave out is 0. */
   call<Operation extends keyof Calls>(operation: Operation, fieldSets: readonly Calls[Operation][]): number {
+    return this.ask(operation, fieldSets, (call) => this.module[operation](call));
+  }
+
+  /** What the core answers to a question about a call, or to the call itself. */
+  ask<Operation extends keyof Calls>(operation: Operation, fieldSets: readonly Calls[Operation][], question: (call: Address) => number): number {
     const layout = this.#layoutOf(operation);
     const { ints, floats } = this.#upTo(this.#callAddress + LARGEST_CALL);
     const start = this.#callAddress / BYTES_PER_FIELD;
@@ -219,17 +229,21 @@ export class EngineMemory {
         else ints[at] = field.address;
       }
     }
-    return this.module[operation](this.#callAddress);
+    return question(this.#callAddress);
+  }
+
+  /** The core's text at this address. */
+  text(start: Address): string {
+    const { bytes } = this.#upTo(this.used);
+    // A copy: text is not decoded from shared memory.
+    return new TextDecoder().decode(bytes.slice(start, bytes.indexOf(0, start)));
   }
 
   /** What the core says of a call struct: "query:t,log_sum_exp:i,scale:f,". */
   #layoutOf(operation: keyof Calls): Layout {
     const known = this.#layouts.get(operation);
     if (known) return known;
-    const { bytes } = this.#upTo(this.used);
-    const start = this.module[`${operation}Layout`]();
-    // A copy: text is not decoded from shared memory.
-    const text = new TextDecoder().decode(bytes.slice(start, bytes.indexOf(0, start)));
+    const text = this.text(this.module[`${operation}Layout`]());
     const layout = new Map<string, { at: number; isFloat: boolean }>();
     let at = 0;
     for (const field of text.split(',').slice(0, -1)) {
