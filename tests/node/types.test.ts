@@ -1,7 +1,7 @@
 // Calls that must compile and calls that must not; tsc is the test, on the declarations of the package.
 import { test } from 'node:test';
 
-import { type Engine, load, lstmParameters, type QkvError, type ResidentTensor, sinusoidal, tensor, type Tensor } from 'qkv';
+import { type Engine, load, lstmParameters, type QkvError, type ResidentTensor, type SequenceModel, sinusoidal, tensor, type Tensor } from 'qkv';
 
 async function mustCompile(): Promise<void> {
   const engine: Engine = await load({ variant: 'simd', threads: 2, deterministic: true, maxMemory: 2 ** 24, wasm: new Uint8Array(4) });
@@ -41,6 +41,12 @@ async function mustCompile(): Promise<void> {
   using optimizer = engine.adam({ betas: [0.9, 0.99], clip: undefined });
   const [first]: readonly [Tensor, ...unknown[]] = optimizer.step([x, { data: new Float32Array(1), shape: [1] }], [dLogits, [1]]);
   first.at(0, 0);
+  using model: SequenceModel<'every'> = engine.sequenceModel({ vocab: 3, embedDim: 2, mixer: 'gru', readout: 'every', forgetBias: { chrono: 9 } });
+  const { loss: before, accuracy } = model.trainStep(new Int32Array(3), [0, -1, 2], { lr: 0.1, lengths: [3] });
+  model.forward([[0, 1]], { lengths: 1 }).logits.at(before, accuracy);
+  model.load(model.save());
+  model.load({ ...model.parameters, 'readout.bias': [1, 2, 3] });
+  engine.sequenceModel({ vocab: 3, embedDim: 2, mixer: 'attention', readout: 'pointer', optimizer: { clip: 1 } }).forward([1, 2], { context: [1], at: 0 }).weights.at(0);
   const code: QkvError['code'] = 'OUT_OF_MEMORY';
   void code;
   engine[Symbol.dispose]();
@@ -75,6 +81,12 @@ function mustNotCompile(engine: Engine, x: Tensor): void {
   engine.gruBackward({ dC: x }, x, { wx: x, wh: x });
   // @ts-expect-error: nested arrays are not stepped in place
   engine.adam().step([[1, 2]], [x]);
+  // @ts-expect-error: a readout of classes has no weights
+  engine.sequenceModel({ vocab: 3, embedDim: 2, mixer: 'attention', readout: 'last' }).forward([1]).weights.at(0);
+  // @ts-expect-error: a mixer that does not exist
+  engine.sequenceModel({ vocab: 3, embedDim: 2, mixer: 'transformer', readout: 'last' });
+  // @ts-expect-error: evaluate() takes no step
+  engine.sequenceModel({ vocab: 3, embedDim: 2, mixer: 'rnn', readout: 'last' }).evaluate([1], 0, { lr: 1 });
   // @ts-expect-error: a variant that does not exist
   void load({ variant: 'scalar' });
   // @ts-expect-error: shapes are read-only

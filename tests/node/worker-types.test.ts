@@ -43,6 +43,14 @@ async function mustCompile(x: Tensor, call: CallOptions): Promise<void> {
   (await layer.forward(x, { weights: 'mean' })).weights.at(0);
   const { dX, dContext, dParameters } = await layer.backward(x, x, { causal: true, signal });
   await optimizer.step([x], [dContext ?? dX, dParameters.wq]);
+  const model = await engine.sequenceModel({ vocab: 3, embedDim: 2, mixer: 'lstm', readout: 'last', signal });
+  await model.trainStep([0, 1], 2, { lr: 0.1, lengths: 1, signal });
+  (await model.trainStep([[0, 1]], [2], call)).loss.toFixed(await model.steps);
+  (await model.forward(x, { at: [0], signal })).logits!.at(0);
+  (await model.gradients(x, [0])).gradients['embedding']!.at((await model.inputGradients(x, [0])).at(0), 0);
+  await model.load(await model.save(), call);
+  await model.load(await model.parameters, { signal });
+  await model.load({ embedding: await engine.resident(x), 'readout.bias': [1] });
   // A resident tensor goes wherever a tensor goes.
   const [resident, mask] = [await engine.resident(x, { signal }), await engine.resident({ data: new Uint8Array(1), shape: [1] })];
   const masked = await engine.attention(resident, [[1]], x, { mask, bias: resident, weights: 'heads', signal });
@@ -73,6 +81,10 @@ async function mustNotCompile(engine: RemoteEngine, x: Tensor, signal: AbortSign
   await engine.attention(x, x, x, { out: await engine.resident(x) });
   // @ts-expect-error: a cache is no tensor
   await engine.softmax(await engine.kvCache({ numKvHeads: 1, headDim: 1, capacity: 3 }));
+  // @ts-expect-error: a model needs a readout
+  await engine.sequenceModel({ vocab: 3, embedDim: 2, mixer: 'lstm' });
+  // @ts-expect-error: forward() learns nothing
+  await (await engine.sequenceModel({ vocab: 3, embedDim: 2, mixer: 'rnn', readout: 'last' })).forward(x, { lr: 1 });
   // @ts-expect-error: the length is a promise
   (await engine.kvCache({ numKvHeads: 1, headDim: 1, capacity: 3 })).length.toFixed();
 }

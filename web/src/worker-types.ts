@@ -1,6 +1,7 @@
 import type { IndicesLike } from './arguments.js';
 import type { AttentionResult } from './attention.js';
 import type { Engine } from './engine.js';
+import type { NamedTensors } from './recurrent-import.js';
 import type { ResidentTensor } from './resident.js';
 import type { ScoreOptions } from './score-options.js';
 import type { NestedBooleans, NestedNumbers, NumericArray, TensorLike } from './tensor.js';
@@ -44,7 +45,7 @@ export interface RemoteDisposal {
 }
 
 /**
- * An engine, layer, cache or resident tensor that lives in a worker: methods give promises and take {@link CallOptions} too, and
+ * An engine, layer, model, cache or resident tensor that lives in a worker: methods give promises and take {@link CallOptions} too, and
  * properties are promises of what they are when all calls before are done. Tensors are copies: change those of
  * `parameters`, and give them back with load().
  */
@@ -57,7 +58,7 @@ export type Remote<Local> = RemoteDisposal & {
 type Method = (...args: never[]) => unknown;
 
 /** A method in a worker. Where its result depends on the options, as attention's does, it still does. */
-export type RemoteMethod<Args extends readonly unknown[], Result> = AttentionResult extends Result
+export type RemoteMethod<Args extends readonly unknown[], Result> = [AttentionResult, Result] extends [Result, AttentionResult]
   ? Required<Args> extends [...infer Operands, infer Options]
     ? {
         /** @param args those of the method, its options last */
@@ -83,7 +84,7 @@ export type WithCallOptions<Args extends readonly unknown[]> = Required<Args> ex
     : Args;
 
 /** Last arguments that are not options. */
-type Operand = Sent<IndicesLike | readonly TensorLike[] | undefined | number>;
+type Operand = Sent<IndicesLike | readonly TensorLike[] | NamedTensors | undefined | number>;
 
 /** A tensor in the memory of an engine in a worker. It goes into the calls of that engine as a tensor does. */
 export type RemoteTensor = Remote<ResidentTensor<Float32Array | Uint8Array>>;

@@ -74,4 +74,31 @@ describe(`bug log, training, ${variant}`, () => {
     }
     assert.ok(ratio < 2, `steps of a faded state take ${ratio.toFixed(1)} times as long as others`);
   });
+
+  test('B57 a model that is checked says which tensor and which step were the first to go wrong', async () => {
+    // A rate of 1e38 leads beyond float32 within a few steps, the RNN's first.
+    using model = engine.sequenceModel({ vocab: 4, embedDim: 4, mixer: 'rnn', readout: 'last', optimizer: { lr: 1e38 }, check: true });
+    let made = 0;
+    const error = await errorOf(() => {
+      for (; made < 50; made++) model.trainStep([[0, 1, 2, 3]], [made % 4]);
+    });
+    assert.match(error.message, new RegExp(`^trainStep: the (loss|(gradient of|new value of) [\\w.]+) holds -?(NaN|Infinity) at step ${made + 1}\\b.*; nothing has changed\\.$`));
+    assert.equal(model.steps, made);
+    assert.ok(Object.values(model.parameters).every(({ data }) => data.every(Number.isFinite)), 'a parameter is not finite');
+  });
+
+  test('B56 a model answers the same after save and load, its layers share nothing, and parameters are copies', () => {
+    const options = { vocab: 4, embedDim: 4, mixer: 'lstm', readout: 'last', layers: 2 } as const;
+    using model = engine.sequenceModel(options);
+    for (let step = 0; step < 5; step++) model.trainStep([[0, 1, 2, 3]], [step % 4]);
+    using copy = engine.sequenceModel({ ...options, seed: 9 });
+    copy.load(model.save());
+    assert.deepEqual(copy.forward([0, 1, 2]), model.forward([0, 1, 2]));
+    const { parameters } = model;
+    parameters['layers.0.wh']!.data.fill(0);
+    assert.deepEqual(copy.forward([0, 1, 2]), model.forward([0, 1, 2]));
+    copy.load(parameters);
+    assert.deepEqual(copy.parameters['layers.1.wh'], model.parameters['layers.1.wh']);
+    assert.notDeepEqual(copy.parameters['layers.0.wh'], model.parameters['layers.0.wh']);
+  });
 });

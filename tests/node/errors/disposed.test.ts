@@ -39,26 +39,29 @@ describe(`disposed, ${variant}`, () => {
     engine[Symbol.dispose]();
   });
 
-  test('the engine of a layer, a cache, a resident tensor and an optimizer', async () => {
+  test('the engine of a layer, a cache, a resident tensor, an optimizer and a model', async () => {
     const engine = await loadVariant();
     const layer = engine.multiHeadAttention({ embedDim: 2, numHeads: 1 });
     const cache = engine.kvCache({ numKvHeads: 1, headDim: 1, capacity: 1 });
     const resident = engine.resident([1]);
     const optimizer = engine.adam();
     optimizer.step([tensor([1])], [[1]]);
+    const model = engine.sequenceModel({ vocab: 2, embedDim: 1, mixer: 'rnn', readout: 'last' });
     engine.dispose();
     await expectDisposed(resident, ended('resident.'));
     await expectDisposed(layer, ended('multiHeadAttention.'));
     await expectDisposed(cache, ended('kvCache.'));
     await expectDisposed(optimizer, ended('adam.'));
-    for (const made of [layer, cache, resident, optimizer]) {
+    await expectDisposed(model, ended('sequenceModel.'));
+    assert.match((await errorOf(() => model.parameters)).message, /^sequenceModel\.parameters: this engine was disposed/);
+    for (const made of [layer, cache, resident, optimizer, model]) {
       made.dispose();
       made[Symbol.dispose]();
     }
     assert.equal(layer.parameters.wq.data.length, 4, 'the weights are gone');
   });
 
-  test('a layer, a cache, a resident tensor and an optimizer, whose engine works on', async () => {
+  test('a layer, a cache, a resident tensor, an optimizer and a model, whose engine works on', async () => {
     const engine = await loadVariant();
     const layer = engine.multiHeadAttention({ embedDim: 2, numHeads: 1 });
     const [cache, other] = [1, 1].map(() => engine.kvCache({ numKvHeads: 1, headDim: 1, capacity: 1 }));
@@ -73,9 +76,14 @@ describe(`disposed, ${variant}`, () => {
     const optimizer = engine.adam();
     optimizer.dispose();
     await expectDisposed(optimizer, (method) => `adam.${method}: this optimizer was disposed; engine.adam() gives a new one.`);
+    const model = engine.sequenceModel({ vocab: 2, embedDim: 1, mixer: 'attention', readout: 'last' });
+    model.dispose();
+    await expectDisposed(model, (method) => `sequenceModel.${method}: this model was disposed; engine.sequenceModel() gives a new one.`);
+    assert.match((await errorOf(() => model.parameters)).message, /^sequenceModel\.parameters: this model was disposed/);
     layer.dispose();
     cache!.dispose();
     resident.dispose();
+    model.dispose();
     assert.deepEqual(other!.attend([[[3]]]).output.toArray(), [[[5]]]);
     engine.dispose();
   });

@@ -89,6 +89,7 @@ export function everyCall(choices: Choices): EveryCall[] {
     one('embedding', { table: [keys, dim] }, (engine, { table }) => engine.embedding(table, [0, keys - 1, 0])),
     one('rotary', { x: [batch, length, dim], cos: [length, pairs], sin: [length, pairs] }, (engine, { x, cos, sin }) => engine.rotary(x, { pairing: 'halves', cos, sin })),
     ...everyGradient({ batch, length, keys, dim, hidden, pairs }),
+    ...everyModel({ batch, length }),
     one('rnn', { x: [batch, length, dim], ...weights(1), h0: [batch, hidden] }, (engine, { x, h0, ...parameters }) => engine.rnn(x, parameters, { h0 })),
     one('rnnStep', { x: [dim], ...weights(1), h: [hidden] }, (engine, { x, h, ...parameters }) => engine.rnnStep(x, { h }, parameters)),
     one('lstm', { x: [batch, length, dim], ...weights(4), peephole: [3 * hidden], h0: [batch, hidden], c0: [batch, hidden] },
@@ -112,6 +113,20 @@ interface Sizes {
   readonly dim: number;
   readonly hidden: number;
   readonly pairs: number;
+}
+
+/** A model that is loaded with these, and learns. Its tokens may be resident too. */
+function everyModel(sizes: Pick<Sizes, 'batch' | 'length'>): EveryCall[] {
+  const [vocab, embedDim] = [sizes.batch + 1, 2 * sizes.length];
+  const square = [embedDim, embedDim];
+  return [one('sequenceModel', {
+    'load: embedding': [vocab, embedDim], 'load: layers.0.wq': square, 'load: layers.0.wk': square, 'load: layers.0.wv': square, 'load: layers.0.wo': square,
+    'load: readout.weight': [embedDim, vocab], 'load: readout.bias': [vocab],
+  }, (engine, inputs) => {
+    using model = engine.sequenceModel({ vocab, embedDim, mixer: 'attention', readout: 'last', numHeads: 2 });
+    model.load(Object.fromEntries(Object.entries(inputs).map(([name, given]) => [name.replace('load: ', ''), given as TensorLike])));
+    return [model.trainStep(engine.resident([[vocab - 1, 0], [0, 0]]), engine.resident([0, vocab - 1])), model.parameters];
+  })];
 }
 
 /** The gradients of the building blocks, and what learns by them. Where only a shape matters, any tensor will do. */
