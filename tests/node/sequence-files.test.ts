@@ -41,11 +41,9 @@ describe(`files of models of sequences, ${variant}`, () => {
       model.trainStep(tokens, targets, given);
       using other = engine.sequenceModel({ ...options, seed: 99, optimizer: { lr: 7 }, check: true });
       assert.notDeepEqual(bitsOf(other), bitsOf(model), name);
-      const file = model.save();
-      other.load(file);
+      other.load(model.save());
       assert.deepEqual(bitsOf(other), bitsOf(model), name);
       assert.deepEqual(other.forward(tokens, given), model.forward(tokens, given), name);
-      assert.deepEqual(other.save().length, file.length, name);
     }
   });
 

@@ -2,17 +2,11 @@ import type { AdamOptions } from './adam.js';
 import { expectNames, expectOptions, finite, flag, invalid, oneOf, wholeNumber } from './arguments.js';
 import { describe, LONGEST_AXIS } from './tensor.js';
 
-const MIXERS = ['attention', 'rnn', 'lstm', 'gru'] as const;
-const POSITIONS = ['none', 'sinusoidal', 'learned', 'rotary'] as const;
-const READOUTS = ['last', 'every', 'pointer'] as const;
-const TIES = ['none', 'query-key', 'value-input', 'all'] as const;
-const STARTS = ['uniform', 'identity', 'orthogonal'] as const;
-
 /** What carries information along a sequence: attention or a recurrent cell. */
-export type Mixer = (typeof MIXERS)[number];
+export type Mixer = 'attention' | 'rnn' | 'lstm' | 'gru';
 
 /** What a model answers: the logits of one row of a sequence, those of each, or a position. */
-export type Readout = (typeof READOUTS)[number];
+export type Readout = 'last' | 'every' | 'pointer';
 
 /**
  * What a model is made of: a row of a table for each token, plus its position; `layers` mixers, each of the rows that
@@ -38,7 +32,7 @@ export interface SequenceModelOptions {
    * is learned; or by rotary() of each head's query and key, which pairs halves. Default `'sinusoidal'` for attention
    * and `'none'` for cells, which know it by themselves. `'rotary'` is for attention.
    */
-  positions?: (typeof POSITIONS)[number] | undefined;
+  positions?: 'none' | 'sinusoidal' | 'learned' | 'rotary' | undefined;
   /**
    * What the answer is:
    * - `'last'`: one a sequence, the logits `row . weight + bias` of its last row, or of the row `at`.
@@ -53,7 +47,7 @@ export interface SequenceModelOptions {
    * What attention does without: `'query-key'` has one matrix for both, `'value-input'` takes x itself as the values,
    * `'all'` takes x as query, key and value. Default `'none'`: it has them all.
    */
-  ties?: (typeof TIES)[number] | undefined;
+  ties?: 'none' | 'query-key' | 'value-input' | 'all' | undefined;
   /** Whether attention sees only its own row and those before it. Default false. */
   causal?: boolean | undefined;
   /** Whether a layer adds its input to its output. Default true for attention and false for cells. */
@@ -64,7 +58,7 @@ export interface SequenceModelOptions {
    * What wh of a cell starts from, each gate's square of it: uniform numbers, 1 on its diagonal (Le, Jaitly & Hinton,
    * 2015), or a random orthogonal matrix (Saxe, McClelland & Ganguli, 2014). Default `'uniform'`.
    */
-  recurrentStart?: (typeof STARTS)[number] | undefined;
+  recurrentStart?: 'uniform' | 'identity' | 'orthogonal' | undefined;
   /**
    * How much a cell keeps at the start. A number is the bias of an LSTM's forget gate, default 1. `{ chrono: length }`
    * spreads the biases of an LSTM or a GRU so that its units remember for 1 to `length` steps (Tallec & Ollivier,
@@ -84,6 +78,13 @@ export interface SequenceModelOptions {
    */
   check?: boolean | undefined;
 }
+
+// In the order of cpp/include/qkv/sequence_model.hpp.
+const MIXERS: readonly Mixer[] = ['attention', 'rnn', 'lstm', 'gru'];
+const POSITIONS = ['none', 'sinusoidal', 'learned', 'rotary'] as const;
+const READOUTS: readonly Readout[] = ['last', 'every', 'pointer'];
+const TIES = ['none', 'query-key', 'value-input', 'all'] as const;
+const STARTS = ['uniform', 'identity', 'orthogonal'] as const;
 
 /** The options with their defaults. What is undefined has no meaning for the model. */
 export interface SequenceSettings {
@@ -144,7 +145,7 @@ export function sequenceSettings(options: SequenceModelOptions): SequenceSetting
   const isAttention = oneOf(options.mixer, 'mixer', MIXERS) === 'attention';
   const size = (value: number, name: string, most = LARGEST_SIZE) => wholeNumber(value, name, 1, most);
   const { layers = 1, numHeads = 1, positions = isAttention ? 'sinusoidal' : 'none', ties = 'none', maxLength, recurrentStart = 'uniform' } = options;
-  const { causal = false, residual = isAttention, seed = 0, check = false, forgetBias, optimizer = {} } = options;
+  const { classes = options.vocab, causal = false, residual = isAttention, seed = 0, check = false, forgetBias, optimizer = {} } = options;
   const settings: SequenceSettings = {
     vocab: size(options.vocab, 'vocab'),
     embedDim: size(options.embedDim, 'embedDim'),
@@ -153,7 +154,7 @@ export function sequenceSettings(options: SequenceModelOptions): SequenceSetting
     numHeads: size(numHeads, 'numHeads'),
     positions: oneOf(positions, 'positions', POSITIONS),
     readout: oneOf(options.readout, 'readout', READOUTS),
-    classes: options.readout === 'pointer' ? options.classes : size(options.classes ?? options.vocab, 'classes'),
+    classes: options.readout === 'pointer' ? options.classes : size(classes, 'classes'),
     ties: oneOf(ties, 'ties', TIES),
     causal: flag(causal, 'causal'),
     residual: flag(residual, 'residual'),

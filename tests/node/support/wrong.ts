@@ -95,7 +95,7 @@ function wrongNests(name: string, call: Call, good: unknown, kind: string): Refu
     ['a long row', () => call([[good, good], [good, good, good]]), 'SHAPE_MISMATCH', ragged('a row of 3')],
     ['no row', () => call([[good, good], 'abc']), 'SHAPE_MISMATCH', ragged('"abc"')],
     ['no end', () => call(endless), 'INVALID_ARGUMENT', sentence(name, 'is', 'nested more than 32 levels deep', 'one for each axis')],
-    ['more than a host can hold', () => call(manyRows), 'OUT_OF_MEMORY', /^[\w.[\]]+ takes \d+ bytes, which this host does not give\.$/],
+    ['more than a host can hold', () => call(manyRows), 'OUT_OF_MEMORY', /^[\w.[\]: ]+ takes \d+ bytes, which this host does not give\.$/],
   ];
 }
 
