@@ -66,6 +66,19 @@ describe(`models of sequences, ${variant}`, () => {
     }
   });
 
+  test('do not look at tokens of a context beyond its lengths', () => {
+    for (const { name, options, tokens, targets, given } of sequenceCases.filter(({ given: { contextLengths } }) => contextLengths !== undefined)) {
+      using model = engine.sequenceModel(options);
+      const { data, shape } = given.context as Tensor;
+      const isValid = (i: number) => i % shape[1]! < (given.contextLengths as number[])[Math.floor(i / shape[1]!)]!;
+      const changed = (which: (i: number) => boolean) => ({ ...given, context: tensor(data.map((token, i) => (which(i) ? (token + 1) % options.vocab : token)), shape) });
+      const beyond = changed((i) => !isValid(i));
+      assert.deepEqual(answersOf(model, { tokens, given: beyond }), answersOf(model, { tokens, given }), name);
+      assert.deepEqual(model.gradients(tokens, targets, beyond), model.gradients(tokens, targets, given), name);
+      assert.notDeepEqual(answersOf(model, { tokens, given: changed(isValid) }), answersOf(model, { tokens, given }), name);
+    }
+  });
+
   test('take tokens of any kind', () => {
     using model = engine.sequenceModel({ vocab: 5, embedDim: 4, mixer: 'gru', readout: 'last' });
     const expected = model.forward([1, 2, 3]).logits;
@@ -77,20 +90,37 @@ describe(`models of sequences, ${variant}`, () => {
   });
 
   test('with one layer of attention are made of what the engine has', () => {
-    using model = engine.sequenceModel({ vocab: 5, embedDim: 4, mixer: 'attention', readout: 'every', numHeads: 2 });
-    const { embedding, 'layers.0.wq': wq, 'layers.0.wk': wk, 'layers.0.wv': wv, 'layers.0.wo': wo, 'readout.weight': weight, 'readout.bias': bias } = model.parameters as Record<string, Tensor>;
-    const places = sinusoidal(3, 4);
-    const x = tensor(engine.embedding(embedding!, [4, 0, 2]).data.map((value, i) => value + places.data[i]!), [3, 4]);
-    const { output, weights } = engine.attention(engine.linear(x, wq!), engine.linear(x, wk!), engine.linear(x, wv!), { numHeads: 2, weights: 'heads' });
-    const mixed = engine.linear(output, wo!);
-    const logits = engine.linear(tensor(mixed.data.map((value, i) => value + x.data[i]!), [3, 4]), weight!, bias!);
-    const close = (made: Tensor, expected: Tensor, what: string) => made.data.forEach((value, i) =>
-      // A few roundings apart: the model may add in another order.
-      assert.ok(Math.abs(value - expected.data[i]!) < 1e-5, `${what}[${i}] is ${value}, expected ${expected.data[i]}`));
-    close(model.forward([4, 0, 2]).logits, logits, 'logits');
-    close(model.weights([4, 0, 2])[0]!, weights, 'weights');
-    const { loss } = engine.crossEntropy(logits, [1, 2, 3]);
-    assert.ok(Math.abs(model.evaluate([4, 0, 2], [1, 2, 3]).loss - loss) < 1e-5);
+    const options: Omit<Partial<SequenceModelOptions>, 'readout'>[] = [
+      {}, { positions: 'none' }, { positions: 'rotary' }, { positions: 'learned', maxLength: 4 }, { causal: true }, { residual: false },
+      { ties: 'query-key' }, { ties: 'value-input' }, { ties: 'all', positions: 'rotary', causal: true },
+    ];
+    for (const given of options) {
+      const { positions = 'sinusoidal', residual = true, causal = false } = given;
+      using model = engine.sequenceModel({ vocab: 5, embedDim: 4, mixer: 'attention', readout: 'every', numHeads: 2, ...given });
+      const { parameters } = model;
+      const tokens = [4, 0, 2];
+      const added = positions === 'sinusoidal' ? sinusoidal(3, 4).data : positions === 'learned' ? parameters['positions']!.data : new Float32Array(12);
+      const x = tensor(engine.embedding(parameters['embedding']!, tokens).data.map((value, i) => value + added[i]!), [3, 4]);
+      const projected = (...names: string[]) => {
+        const weight = names.map((name) => parameters[`layers.0.${name}`]).find((found) => found);
+        const rows = weight ? engine.linear(x, weight) : x;
+        // Heads of two dimensions lie side by side, and turn each by itself.
+        const heads = tensor(Float32Array.from({ length: 12 }, (_, i) => rows.at(Math.floor(i / 2) % 3, 2 * Math.floor(i / 6) + (i % 2))), [2, 3, 2]);
+        return positions === 'rotary' && names[0] !== 'wv' ? engine.rotary(heads, { pairing: 'halves' }) : heads;
+      };
+      const ties = given.ties ?? 'none';
+      const { output, weights } = engine.attention(projected('wq'), projected('wk', ...(ties === 'query-key' ? ['wq'] : [])), projected('wv'), { causal, weights: 'heads' });
+      const merged = tensor(Float32Array.from({ length: 12 }, (_, i) => output.at(Math.floor((i % 4) / 2), Math.floor(i / 4), i % 2)), [3, 4]);
+      const mixed = engine.linear(merged, parameters['layers.0.wo']!);
+      const rows = tensor(mixed.data.map((value, i) => value + (residual ? x.data[i]! : 0)), [3, 4]);
+      const logits = engine.linear(rows, parameters['readout.weight']!, parameters['readout.bias']!);
+      const close = (made: Tensor, expected: Tensor, what: string) => made.data.forEach((value, i) =>
+        // A few roundings apart: the model may add in another order.
+        assert.ok(Math.abs(value - expected.data[i]!) < 1e-5, `${JSON.stringify(given)}: ${what}[${i}] is ${value}, expected ${expected.data[i]}`));
+      close(model.forward(tokens).logits, logits, 'logits');
+      close(model.weights(tokens)[0]!, weights, 'weights');
+      assert.ok(Math.abs(model.evaluate(tokens, [1, 2, 3]).loss - engine.crossEntropy(logits, [1, 2, 3]).loss) < 1e-5);
+    }
   });
 
   test('with a cell are made of what the engine has', () => {
@@ -101,6 +131,39 @@ describe(`models of sequences, ${variant}`, () => {
       const logits = engine.linear([[...h.data]], weight!, bias!);
       model.forward([4, 0, 2]).logits.data.forEach((value, i) => assert.ok(Math.abs(value - logits.data[i]!) < 1e-5, `${mixer}: logit ${i} is ${value}, expected ${logits.data[i]}`));
     }
+  });
+
+  test('with a cell start as the options say', () => {
+    const started = (options: Pick<SequenceModelOptions, 'mixer'> & Partial<SequenceModelOptions>) => {
+      using model = engine.sequenceModel({ vocab: 2, embedDim: 4, readout: 'last', ...options });
+      const { 'layers.0.wh': wh, 'layers.0.bx': bx, 'layers.0.bh': bh } = model.parameters as Record<string, Tensor>;
+      const gate = (bias: Tensor, index: number) => bias.data.slice(4 * index, 4 * index + 4);
+      return { wh: wh!, bx: (index: number) => gate(bx!, index), bh: (index: number) => gate(bh!, index) };
+    };
+    for (const [mixer, gates] of [['rnn', 1], ['lstm', 4], ['gru', 3]] as const) {
+      const { wh } = started({ mixer });
+      assert.ok(wh.data.every((value) => Math.abs(value) <= 0.5 && value !== 0), 'uniform numbers of PyTorch are within 1 / sqrt(hidden)');
+      const [identity, orthogonal] = [started({ mixer, recurrentStart: 'identity' }).wh, started({ mixer, recurrentStart: 'orthogonal' }).wh];
+      for (let gate = 0; gate < gates; gate++) {
+        for (const [i, j] of [[0, 0], [0, 1], [2, 2], [3, 1]] as const) {
+          assert.equal(identity.at(i, 4 * gate + j), Number(i === j));
+          const product = [0, 1, 2, 3].reduce((sum, k) => sum + orthogonal.at(i, 4 * gate + k) * orthogonal.at(j, 4 * gate + k), 0);
+          assert.ok(Math.abs(product - Number(i === j)) < 1e-6, `rows ${i} and ${j} of gate ${gate} have the product ${product}`);
+        }
+      }
+    }
+    /** Of i f g o and r z n. */
+    const [forget, update] = [1, 1];
+    for (const [given, expected] of [[undefined, 1], [0, 0], [2.5, 2.5]] as const) {
+      const lstm = started({ mixer: 'lstm', forgetBias: given });
+      assert.deepEqual([[...lstm.bx(forget)], [...lstm.bh(forget)]], [Array(4).fill(expected), [0, 0, 0, 0]]);
+    }
+    const chrono = { forgetBias: { chrono: 21 } };
+    const [lstm, gru] = [started({ mixer: 'lstm', ...chrono }), started({ mixer: 'gru', ...chrono })];
+    for (const kept of [lstm.bx(forget), gru.bx(update)]) {
+      assert.ok(kept.every((value) => value >= 0 && value <= Math.log(20)) && new Set(kept).size === 4, `${kept} are not the logarithms of 1 to 20`);
+    }
+    assert.deepEqual(lstm.bx(0), lstm.bx(forget).map((value) => -value));
   });
 
   test('say how many answers were right, of those that were asked', () => {

@@ -8,7 +8,7 @@ import { inputFields, readInputs, readTargets, type SequenceInputs, type Sequenc
 import { modelFields, type Readout, type SequenceModelOptions, type SequenceSettings, sequenceSettings, startFields } from './sequence-options.js';
 import { elementAt, type Place, placesOf, readAll, readGiven, toFile } from './sequence-parameters.js';
 import type { SequenceForward, SequenceGradients, SequenceResult } from './sequence-results.js';
-import { sizeOf, Tensor } from './tensor.js';
+import { allocate, sizeOf, Tensor } from './tensor.js';
 
 /** As in cpp/include/qkv/sequence_model.hpp. */
 const TASKS = ['start', 'forward', 'evaluate', 'gradients', 'train', 'weights'] as const;
@@ -51,6 +51,8 @@ export class SequenceModel<Kind extends Readout = Readout> {
   readonly parameterCount: number;
   readonly #alive: (method: string) => EngineMemory;
   readonly #settings: SequenceSettings;
+  /** As they were: what is inside of them stays the caller's. */
+  readonly #json: string;
   readonly #model: Fields;
   readonly #optimizer: Float64Array;
   readonly #held: Held;
@@ -62,19 +64,20 @@ export class SequenceModel<Kind extends Readout = Readout> {
   constructor(alive: (method: string) => EngineMemory, options: SequenceModelOptions) {
     this.#settings = sequenceSettings(options);
     this.#optimizer = adamSettings(this.#settings.optimizer, 'optimizer', LEARNING_RATE);
-    this.#alive = alive;
+    this.#json = JSON.stringify(this.#settings);
     this.#model = modelFields(this.#settings);
+    this.#alive = alive;
     const memory = alive('sequenceModel');
     this.#held = hold(memory, this.#model, this.#optimizer);
     this.parameterCount = this.#held.count;
     try {
       this.#places = placesOf(memory, this.#settings, this.#held.blocks.scratch);
       this.#run(memory, memory.frame(), 'sequenceModel', 'start', startFields(this.#settings));
+      this.#restart(memory);
     } catch (error) {
       this.#held.release();
       throw error;
     }
-    this.#restart(memory);
   }
 
   /**
@@ -198,7 +201,7 @@ export class SequenceModel<Kind extends Readout = Readout> {
    * the format `qkv-sequence-model`, a version, and the options as JSON.
    */
   save(): Uint8Array<ArrayBuffer> {
-    return toFile(this.parameters, this.#settings);
+    return toFile(readAll(this.#use('save'), this.#places, this.#held.blocks.parameters), this.#json);
   }
 
   /**
@@ -232,7 +235,8 @@ export class SequenceModel<Kind extends Readout = Readout> {
   /** The optimizer as before its first step. */
   #restart(memory: EngineMemory): void {
     const { mean, square, settings } = this.#held.blocks;
-    for (const { address } of [mean, square]) memory.write(address, new Float32Array(this.parameterCount));
+    const zeros = allocate(this.parameterCount, 'sequenceModel');
+    for (const { address } of [mean, square]) memory.write(address, zeros);
     memory.write(settings.address, this.#optimizer);
     this.#steps = 0;
   }

@@ -49,9 +49,9 @@ export function readAll(memory: EngineMemory, places: readonly Place[], block: B
   }));
 }
 
-/** A file of the parameters, which says what model they are of. */
-export const toFile = (parameters: Readonly<Record<string, Tensor>>, settings: SequenceSettings): Uint8Array<ArrayBuffer> =>
-  writeSafetensors(parameters, { format: FORMAT, version: VERSION, options: JSON.stringify(settings) });
+/** A file of the parameters, which says by its model's options, as JSON, what they are of. */
+export const toFile = (parameters: Readonly<Record<string, Tensor>>, options: string): Uint8Array<ArrayBuffer> =>
+  writeSafetensors(parameters, { format: FORMAT, version: VERSION, options });
 
 /** A model's own file has to be of a model like this one; one of other tools has to have its names and shapes. */
 function expectModel(metadata: ReadonlyMap<string, string>, settings: SequenceSettings): void {
