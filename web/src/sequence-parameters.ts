@@ -1,4 +1,4 @@
-import { expectNames, expectShape, invalid, nameAt, type Numbers, numbers } from './arguments.js';
+import { expectShape, invalid, nameAt, type Numbers, numbers } from './arguments.js';
 import type { Block, EngineMemory } from './memory.js';
 import type { RawModule } from './module.js';
 import type { NamedTensors } from './recurrent-import.js';
@@ -80,7 +80,9 @@ export function readGiven(from: Uint8Array | NamedTensors, places: readonly Plac
     expectModel(metadata, settings);
     given = tensors;
   } else {
-    expectNames(from, 'load: parameters', names);
+    if (Object.prototype.toString.call(from) !== '[object Object]') {
+      invalid(`load: ${describe(from)} came, expected the bytes of a file in a Uint8Array, or an object of tensors by name.`);
+    }
     given = new Map(Object.entries(from));
   }
   for (const name of given.keys()) if (!names.includes(name)) invalid(`load: the model has no ${describe(name)}, expected ${names.join(', ')}.`);

@@ -6,7 +6,7 @@ export type SequenceForward<Kind extends Readout = Readout> = Kind extends 'poin
   ? {
       /** How likely each position is, (length) or (batch, length); of the context's where there is one. */
       weights: Tensor;
-      /** There are none. */
+      /** Of other readouts. */
       logits?: undefined;
     }
   : {
@@ -15,7 +15,7 @@ export type SequenceForward<Kind extends Readout = Readout> = Kind extends 'poin
        * a sequence's length.
        */
       logits: Tensor;
-      /** There are none. */
+      /** Of readout `'pointer'`. */
       weights?: undefined;
     };
 

@@ -8,7 +8,7 @@ import { type Engine, type SequenceModel, type SequenceModelOptions, tensor } fr
 import { loadVariant } from '../support/engine.js';
 import { type Refusal, refuses } from '../support/refusals.js';
 import { bytesOf, fileOf } from '../support/safetensors.js';
-import { literal, wrongNames, wrongTensor } from '../support/wrong.js';
+import { literal, wrongTensor } from '../support/wrong.js';
 
 /** embedding (2, 1), layers.0.wo (1, 1), readout.weight (1, 2), readout.bias (2): 7 numbers. */
 const SMALL = { vocab: 2, embedDim: 1, mixer: 'attention', readout: 'last', ties: 'all', classes: 2, positions: 'none' } as const satisfies SequenceModelOptions;
@@ -60,9 +60,12 @@ const escaped = text.replace('"readout.bias"', '"readout.\\u0062ias"');
 
 const tables: Record<string, Refusal[]> = {
   'what is no file': [
-    ...wrongNames('load: parameters', load, Object.keys(header).join(', '), true).filter(([name]) => name !== 'a typed array'),
-    ...[new ArrayBuffer(8), new DataView(new ArrayBuffer(8)), new Float32Array(2)].map((from) =>
-      invalid(from.constructor.name, () => from, `parameters is an object of class ${from.constructor.name}, expected an object of embedding, layers.0.wo, readout.weight, readout.bias.`)),
+    ...([
+      [undefined, 'undefined'], [null, 'null'], [7, '7'], [NaN, 'NaN'], [true, 'true'], ['abc', '"abc"'], [5n, '5n'], [Symbol('s'), 'a symbol'], [() => 1, 'a function'],
+      [[], 'an array'], [new Map(), 'an object of class Map'], [new Date(0), 'an object of class Date'], [Promise.resolve(data), 'an object of class Promise'],
+      [new ArrayBuffer(8), 'an object of class ArrayBuffer'], [new DataView(new ArrayBuffer(8)), 'an object of class DataView'],
+      [new Float32Array(2), 'an object of class Float32Array'], [new Uint8ClampedArray(9), 'an object of class Uint8ClampedArray'],
+    ] as const).map(([from, came]) => invalid(came, () => from, `${came} came, expected the bytes of a file in a Uint8Array, or an object of tensors by name.`)),
   ],
   'the header’s length': [
     invalid('no bytes', () => new Uint8Array(), 'the file has 0 bytes (was its buffer transferred away?), expected at least 8.'),
@@ -154,6 +157,8 @@ refuses('load refuses', {
     ],
     'a record': [
       ...wrongTensor('load: embedding', (embedding) => load({ ...model.parameters, embedding }), 'rank at least 1', [[]]),
+      ...['embeding', 'a "b"\nc', ''].map((name) =>
+        invalid(`an unknown name, ${name}`, () => ({ ...model.parameters, [name]: [1] }), `the model has no ${JSON.stringify(name)}, expected embedding, layers.0.wo, readout.weight, readout.bias.`)),
       invalid('a name that is missing', () => ({ embedding: [[1], [2]] }), 'there is no layers.0.wo, expected all of embedding, layers.0.wo, readout.weight, readout.bias.'),
       ['another shape', () => load({ ...model.parameters, 'readout.bias': [1, 2, 3] }), 'SHAPE_MISMATCH', literal('load: readout.bias has shape (3), expected (2): as in this model.')],
       invalid('a resident tensor of another engine', () => ({ ...model.parameters, embedding: [[7], [7]], 'readout.bias': other.resident(tensor([1, 2])) }), 'readout.bias is a resident tensor of another engine, expected one of this engine'),
