@@ -14,8 +14,9 @@ const RULES = [
   { where: 'cpp/src', line: /<(xsimd|wasm_simd128|emscripten)/, allowed: [], except: /kernels\/simd\.hpp$/, why: 'only kernels/simd.hpp knows the instruction set' },
   { where: 'cpp/src', line: /<Eigen/, allowed: [], why: 'Eigen is the tests\' oracle, and no part of the core' },
   { where: 'web/src', line: /\.buffer\b/, allowed: [], except: /(memory|wasm-source|safetensors|tensor|worker-arguments|worker-side)\.ts$/, why: 'only memory.ts touches the heap' },
+  { where: 'web/src/tasks', line: /^import (?!type)|^export .* from/, allowed: [/'\.\/[\w-]+\.js'/, /'\.\.\/(arguments|random|tensor)\.js'/], why: 'tasks know nothing of the engine but checks and random numbers' },
   { where: 'web/site', line: /from '[^']*(web\/src|dist\/|\.\.\/\.\.\/src)/, allowed: [], why: 'the page imports the package by its name' },
-  { where: 'tests/node', line: /from '(?!qkv(\/worker)?'|node:|\.\.?\/)|from '[^']*\/(web|dist|build-scripts|cpp)\//, allowed: [], why: 'Node tests import the installed package' },
+  { where: 'tests/node', line: /from '(?!qkv(\/(worker|tasks))?'|node:|\.\.?\/)|from '[^']*\/(web|dist|build-scripts|cpp)\//, allowed: [], why: 'Node tests import the installed package' },
 ];
 
 const filesBelow = (folder) =>

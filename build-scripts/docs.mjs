@@ -7,7 +7,7 @@ import { Failure, main, project, step } from './steps.mjs';
 export const docsFolder = join(project, 'build/docs');
 
 const options = {
-  entryPoints: ['index', 'worker'].map((entry) => join(project, `web/src/${entry}.ts`)),
+  entryPoints: ['index', 'worker', 'tasks'].map((entry) => join(project, `web/src/${entry}.ts`)),
   tsconfig: join(project, 'web/src/tsconfig.json'),
   name: 'qkv',
   readme: join(project, 'README.md'),

@@ -108,9 +108,10 @@ async function writeScript(name, elsewhere) {
 }
 
 await writeScript('index', { './glue/qkv.js': glue, './glue/qkv-mt.js': './glue/qkv-mt.js' });
-// The worker's two sides take from the entry what is exported there, so that the package has one engine and one
-// QkvError.
+// The worker's two sides and the tasks take from the entry what is exported there, so that the package has one engine
+// and one QkvError.
 const entry = { './index.js': './index.js', './errors.js': './index.js' };
 await writeScript('worker', entry);
 await writeScript('worker-side', entry);
+await writeScript('tasks', entry);
 execFileSync(process.execPath, [join(root, 'node_modules', '.bin', 'tsc'), '-p', join(root, 'web', 'src')], { stdio: 'inherit' });

@@ -2,6 +2,7 @@
 import { test } from 'node:test';
 
 import { type Engine, load, lstmParameters, type QkvError, type ResidentTensor, type SequenceModel, sinusoidal, tensor, type Tensor } from 'qkv';
+import { parity, type PronounExamples, pronoun, recall, type Task } from 'qkv/tasks';
 
 async function mustCompile(): Promise<void> {
   const engine: Engine = await load({ variant: 'simd', threads: 2, deterministic: true, maxMemory: 2 ** 24, wasm: new Uint8Array(4) });
@@ -47,6 +48,11 @@ async function mustCompile(): Promise<void> {
   model.load(model.save());
   model.load({ ...model.parameters, 'readout.bias': [1, 2, 3] });
   engine.sequenceModel({ vocab: 3, embedDim: 2, mixer: 'attention', readout: 'pointer', optimizer: { clip: 1 } }).forward([1, 2], { context: [1], at: 0 }).weights.at(0);
+  const tasks: Task[] = [recall({ length: 8 }), parity({ length: 8, shortest: undefined }), pronoun()];
+  const { tokens, options: { lengths, at } }: PronounExamples = pronoun({ answer: 'noun', seed: 1 }).batch(8);
+  engine.embedding(x, tokens).at(tasks.length, (lengths ?? at)?.[0] ?? 0, 0);
+  const last: 'last' = recall({ length: 8 }).model.readout;
+  void last;
   const code: QkvError['code'] = 'OUT_OF_MEMORY';
   void code;
   engine[Symbol.dispose]();
@@ -87,6 +93,10 @@ function mustNotCompile(engine: Engine, x: Tensor): void {
   engine.sequenceModel({ vocab: 3, embedDim: 2, mixer: 'transformer', readout: 'last' });
   // @ts-expect-error: evaluate() takes no step
   engine.sequenceModel({ vocab: 3, embedDim: 2, mixer: 'rnn', readout: 'last' }).evaluate([1], 0, { lr: 1 });
+  // @ts-expect-error: a task without its length
+  recall({ symbols: 4 });
+  // @ts-expect-error: only reordering has an alignment
+  recall({ length: 8 }).batch(1).alignment;
   // @ts-expect-error: a variant that does not exist
   void load({ variant: 'scalar' });
   // @ts-expect-error: shapes are read-only
