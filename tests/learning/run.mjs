@@ -1,0 +1,64 @@
+// Trains every case with every seed in a few threads, and keeps each result as it comes: a run that was stopped goes on.
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import { Failure, project } from '../../build-scripts/steps.mjs';
+
+const here = fileURLToPath(new URL('.', import.meta.url));
+const folder = join(project, 'build/learning');
+const file = join(folder, 'results.json');
+const entry = (name) => join(project, 'dist', name);
+const MOST_THREADS = 2;
+
+/** Where the package is, for import(). */
+export const addresses = { qkv: pathToFileURL(entry('index.js')).href, tasks: pathToFileURL(entry('tasks.js')).href };
+
+/** Results are of one build of the package, and of the experiments as they were. */
+function identity() {
+  const hash = createHash('sha256');
+  const sources = readdirSync(here).sort().map((name) => join(here, name));
+  for (const path of [entry('index.js'), entry('tasks.js'), entry('qkv-simd.wasm'), ...sources]) hash.update(readFileSync(path));
+  return hash.digest('hex');
+}
+
+const sameJob = (a) => (b) => a.experiment === b.experiment && a.case === b.case && a.seed === b.seed;
+
+/** Resolves to all that is known of `jobs`, { experiment, case, seed }, as { ...job, numbers, seconds }. `onResult(result, done)` sees each as it comes. */
+export async function runJobs(jobs, onResult) {
+  await mkdir(folder, { recursive: true });
+  const now = identity();
+  const before = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {};
+  const results = before.identity === now ? before.results : [];
+  const waiting = jobs.filter((job) => !results.some(sameJob(job)));
+  const keep = async (result) => {
+    results.push(result);
+    onResult(result, jobs.length - waiting.length);
+    await writeFile(file, JSON.stringify({ identity: now, results }));
+  };
+  const threads = Math.min(MOST_THREADS, availableParallelism(), waiting.length);
+  await Promise.all(Array.from({ length: threads }, () => trainAll(waiting, keep)));
+  return results.filter((result) => jobs.some(sameJob(result)));
+}
+
+/** One thread's share: the next job as long as there is one. */
+function trainAll(waiting, keep) {
+  return new Promise((resolve, reject) => {
+    const worker = new Worker(new URL('trainer.mjs', import.meta.url), { workerData: addresses });
+    const next = () => {
+      const job = waiting.shift();
+      if (job) worker.postMessage(job);
+      else worker.terminate().then(resolve);
+      return job;
+    };
+    let job = next();
+    worker.on('message', (result) => {
+      job = next();
+      keep(result).catch(reject);
+    });
+    worker.on('error', (error) => reject(new Failure(`${job?.experiment}, ${job?.case}, seed ${job?.seed}: ${error.message}`, error.stack)));
+  });
+}
