@@ -19,7 +19,7 @@ main(async () => {
   await ensureNodeModules();
   await buildDist();
   const results = await step(`Training ${jobs.length} models, up to 15 minutes`, (progress) =>
-    runJobs(jobs, (result, started) => progress(`${started} of ${jobs.length}, ${result.experiment}: ${result.case}`)));
+    runJobs(jobs, (result, done) => progress(`${done} of ${jobs.length}, ${result.experiment}: ${result.case}`)));
   const { version } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8'));
   const table = learningTable(results, version);
   await writeFile(join(project, 'build/learning.md'), table);

@@ -14,6 +14,7 @@ export const headsExperiment = {
       return withModel(engine, task, seed, { mixer: 'attention', numHeads }, (model) => {
         const { steps } = train(model, task, { cap, more: cap });
         const heldOut = heldOutAccuracy(model, task, 2048);
+        if (numHeads === 1) return { steps, 'held out': heldOut };
         mute(model, EMBED_DIM / numHeads);
         return { steps, 'held out': heldOut, 'a head muted': heldOutAccuracy(model, task, 2048) };
       });

@@ -1,7 +1,7 @@
 // What "it" looks at, and whether its answer flips with the adjective.
 import { withModel, mean, train } from './train.mjs';
 
-const cap = 300;
+const cap = 600;
 const ADJECTIVES_OF_A_KIND = 6;
 
 export const pronounExperiment = {

@@ -27,16 +27,17 @@ function identity() {
 
 const sameJob = (a) => (b) => a.experiment === b.experiment && a.case === b.case && a.seed === b.seed;
 
-/** Resolves to all that is known of `jobs`, { experiment, case, seed }, as { ...job, numbers, seconds }. `onResult(result, done)` sees each as it comes. */
+/** Resolves to all that is known of `jobs`, { experiment, case, seed }, as { ...job, numbers, seconds }. `onResult(result, done)` sees each as it comes, and how many are done. */
 export async function runJobs(jobs, onResult) {
   await mkdir(folder, { recursive: true });
   const now = identity();
   const before = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {};
   const results = before.identity === now ? before.results : [];
   const waiting = jobs.filter((job) => !results.some(sameJob(job)));
+  let done = jobs.length - waiting.length;
   const keep = async (result) => {
     results.push(result);
-    onResult(result, jobs.length - waiting.length);
+    onResult(result, ++done);
     await writeFile(file, JSON.stringify({ identity: now, results }));
   };
   const threads = Math.min(MOST_THREADS, availableParallelism(), waiting.length);
