@@ -20,6 +20,8 @@ endforeach()
 file(GLOB binding_sources CONFIGURE_DEPENDS cpp/bindings/*.cpp)
 add_executable(qkv_module ${binding_sources})
 target_link_libraries(qkv_module PRIVATE qkv embind)
+# Bindings take no time to speak of: they are built small.
+target_compile_options(qkv_module PRIVATE -Oz)
 # Without RTTI Embind cannot name a type that was not registered; the boundary test finds such.
 target_compile_definitions(qkv_module PRIVATE EMSCRIPTEN_HAS_UNBOUND_TYPE_NAMES=0)
 # Workers load the glue by its own name, so it is built under the name that it ships by.

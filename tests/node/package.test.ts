@@ -27,13 +27,13 @@ test('the package stays small', async (t) => {
   for (const path of files.filter((name) => name.endsWith('.wasm'))) {
     const size = await sizeOf([path]);
     t.diagnostic(`${basename(path)}: ${size} bytes gzip`);
-    assert.ok(size <= 100 * kB, `${basename(path)} has ${size} bytes gzip, at most ${100 * kB} are allowed`);
+    assert.ok(size <= 90 * kB, `${basename(path)} has ${size} bytes gzip, at most ${90 * kB} are allowed`);
   }
   const scripts = files.filter((name) => name.endsWith('.js'));
   const [all, engine] = [await sizeOf(scripts), await sizeOf(scripts.filter((name) => !/^(worker|tasks)/.test(basename(name))))];
   t.diagnostic(`all JavaScript: ${all} bytes gzip, ${engine} of them without the worker's two sides and the tasks`);
-  assert.ok(engine <= 35 * kB, `the engine's JavaScript has ${engine} bytes gzip, at most ${35 * kB} are allowed`);
-  assert.ok(all <= 44 * kB, `the JavaScript has ${all} bytes gzip, at most ${44 * kB} are allowed`);
+  assert.ok(engine <= 40 * kB, `the engine's JavaScript has ${engine} bytes gzip, at most ${40 * kB} are allowed`);
+  assert.ok(all <= 47 * kB, `the JavaScript has ${all} bytes gzip, at most ${47 * kB} are allowed`);
 });
 
 test('the worker’s two sides take the engine from the entry, and bundlers find the script', async () => {
