@@ -44,13 +44,14 @@ status validate(const sequence_run& run, const std::int32_t* targets, const work
   return reaches ? status::ok : status::out_of_memory;
 }
 
-// The logits of all rows, and zeros beyond each sequence's length.
-void every_logits(sequence_run& run, const float* rows, float* output) {
-  read_out(run, rows, run.plan.rows(), output);
-  const extent length = run.plan.sizes.length, classes = run.plan.model.classes;
-  for (extent b = 0; run.inputs.lengths != nullptr && b < run.plan.sizes.batch; ++b) {
-    const extent valid = run.inputs.lengths[b];
-    std::fill_n(output + (b * length + valid) * classes, (length - valid) * classes, 0.0f);
+// rows: (layers, batch, heads, length, columns), of which those beyond each sequence's length
+// become 0.
+void clear_padding(const sequence_run& run, extent layers, extent heads, extent columns,
+                   float* rows) {
+  const auto& [batch, length, context_length] = run.plan.sizes;
+  for (extent at = 0; run.inputs.lengths != nullptr && at < layers * batch * heads; ++at) {
+    const extent valid = run.inputs.lengths[at / heads % batch];
+    std::fill_n(rows + (at * length + valid) * columns, (length - valid) * columns, 0.0f);
   }
 }
 
@@ -80,7 +81,8 @@ status sequence_forward(const sequence_model& model, const float* parameters,
   run.scratch = places.scratch;
   run_full_layers(run, places);
   if (model.readout == sequence_readout::every) {
-    every_logits(run, full_output(run, places), output);
+    read_out(run, full_output(run, places), run.plan.rows(), output);
+    clear_padding(run, 1, 1, model.classes, output);
     return run.outcome;
   }
   choose_reads(run, places);
@@ -104,6 +106,7 @@ status sequence_weights(const sequence_model& model, const float* parameters,
   const sequence_memory places = lay_out(run.plan, memory);
   run.scratch = places.scratch;
   run_full_layers(run, places, weights);
+  clear_padding(run, model.layers, model.num_heads, run.plan.key_len(), weights);
   return run.outcome;
 }
 

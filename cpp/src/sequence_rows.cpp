@@ -47,7 +47,9 @@ row_memory take_rows(const sequence_plan& plan, workspace& memory) {
   const extent all_rows = plan.context_rows() + plan.rows(), dim = model.embed_dim;
   row_memory made{};
   made.tokens = take_integers(memory, all_rows);
-  const extent places = plan.keeps() ? model.layers + 1 : 2;
+  // Of each full layer's input and of the last one's output, or of the two at hand.
+  const extent all_places = plan.full_layers() + 1;
+  const extent places = plan.keeps() ? all_places : std::min<extent>(all_places, 2);
   made.context = memory.floats(plan.context_rows() + places * plan.rows(), dim);
   made.x = {made.context + plan.context_rows() * dim, plan.rows() * dim, places};
   if (model.positions == sequence_positions::sinusoidal) {

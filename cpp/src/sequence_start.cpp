@@ -21,10 +21,10 @@ void fill_uniform(float* to, const sequence_parameter& parameter, double bound,
 }
 
 // Half the width of the uniform distribution that a parameter starts from. Projections and readout:
-// Glorot & Bengio, 2010, section 4.2.1, so that numbers neither grow nor shrink from layer to layer.
-// Cells: as in PyTorch. Embedding and learned positions have a standard deviation of 0.4, by trial:
-// at 1 tokens drown sinusoidal positions, of 0.7, and attention over 64 tokens and more does not
-// learn where to look; at 0.2 recurrent cells learn parity late or not at all.
+// Glorot & Bengio, 2010, section 4.2.1, so that numbers neither grow nor shrink from layer to
+// layer. Cells: as in PyTorch. Embedding and learned positions have a standard deviation of 0.4, by
+// trial: at 1 tokens drown sinusoidal positions, of 0.7, and attention over 64 tokens and more does
+// not learn where to look; at 0.2 recurrent cells learn parity late or not at all.
 double bound_of(const sequence_model& model, const sequence_parameter& parameter) {
   switch (parameter.kind) {
     case sequence_parameter_kind::embedding:

@@ -151,7 +151,7 @@ status sequence_forward(const sequence_model& model, const float* parameters,
                         thread_pool& pool);
 
 // weights: (layers, batch, num_heads, length, length or context_length), of every row, attention
-// only. 0 beyond the keys' lengths; rows beyond a sequence's length hold what they hold.
+// only. 0 beyond the lengths of queries and keys.
 status sequence_weights(const sequence_model& model, const float* parameters,
                         const sequence_inputs& inputs, float* weights, workspace memory,
                         thread_pool& pool);
