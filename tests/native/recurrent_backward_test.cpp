@@ -1,5 +1,7 @@
 #include "qkv/recurrent_backward.hpp"
 
+#include <cmath>
+
 #include "support/recurrent_gradient_case.hpp"
 
 using namespace qkv;
@@ -115,6 +117,19 @@ TEST_CASE("without steps gradients pass to the first state, and weights have non
         CHECK_EQ(*of, std::vector<float>(of->size(), 0.0f));
       }
     }
+  }
+}
+
+TEST_CASE("gradients that vanish over time become zeros, and no denormal numbers") {
+  for (recurrent_cell cell : recurrent_cells) {
+    CAPTURE(static_cast<int>(cell));
+    const recurrent_case one({2, 500, 3, 8}, {.cell = cell}, 8);
+    const auto made = run_backward(one, {{}, some_loss(one).h, {}});
+    const auto& d_x = made.by.x;
+    const auto is_denormal = [](float d) { return d != 0 && !std::isnormal(d); };
+    CHECK_EQ(std::count_if(d_x.begin(), d_x.end(), is_denormal), 0);
+    CHECK_EQ(std::count(d_x.begin(), d_x.begin() + 3, 0.0f), 3);
+    CHECK_EQ(std::count(d_x.end() - 3, d_x.end(), 0.0f), 0);
   }
 }
 

@@ -17,7 +17,7 @@ namespace qkv::kernels {
     const extent count = hidden - j;
     const simd::batch update = simd::load(gates.update + j);
     const simd::batch candidate = simd::load(gates.candidate + j);
-    const simd::batch d = simd::load(d_h + j);
+    const simd::batch d = drop_tiny(simd::load(d_h + j));
     const simd::batch d_candidate = d * (one - update) * tanh_slope(candidate);
     const simd::batch d_update = d * (simd::load(h + j) - candidate);
     if (recurrent != nullptr) {

@@ -31,9 +31,10 @@ struct lstm_peephole_sums {
     const simd::batch after = simd::madd(forget, before, input * candidate);
     const simd::batch tangent = simd::tanh(after);
 
-    const simd::batch d = simd::load(d_h + j);
+    const simd::batch d = drop_tiny(simd::load(d_h + j));
     const simd::batch d_output = d * tangent * sigmoid_slope(output);
-    simd::batch d_after = simd::madd(d * output, tanh_slope(tangent), simd::load(d_c + j));
+    simd::batch d_after =
+        simd::madd(d * output, tanh_slope(tangent), drop_tiny(simd::load(d_c + j)));
     if (peeps) {
       d_after = simd::madd(d_output, simd::load(gates.output_peephole + j), d_after);
     }

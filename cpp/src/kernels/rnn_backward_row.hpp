@@ -10,7 +10,7 @@ namespace qkv::kernels {
 // gate: h, becomes what the loss says of the sum. d_h becomes zeros: only the sum leads back.
 [[gnu::noinline]] inline void rnn_backward_row(float* gate, bool relu, extent hidden, float* d_h) {
   for (extent j = 0; j < hidden; j += simd::lanes) {
-    const simd::batch h = simd::load(gate + j), d = simd::load(d_h + j);
+    const simd::batch h = simd::load(gate + j), d = drop_tiny(simd::load(d_h + j));
     const simd::batch d_sum =
         relu ? xsimd::select(h > simd::zero(), d, simd::zero()) : d * tanh_slope(h);
     store_row(gate + j, hidden - j, d_sum);
