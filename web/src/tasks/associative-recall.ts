@@ -19,7 +19,7 @@ export interface AssociativeRecallOptions {
 /**
  * Associative recall: keys, each followed by its value, then one of the keys again; the answer is its value (Ba et al.,
  * "Using Fast Weights to Attend to the Recent Past", 2016). `B 3 A 1 D 3 A` is `1`. Attention takes two layers, one in
- * which values meet the key before them and one that finds the key.
+ * which values meet the key before them and one that finds the key; it learns that soonest with `causal: true`.
  *
  * @param options how many pairs, of how many keys and values
  * @throws QkvError INVALID_ARGUMENT: a size out of range, fewer than 64 different sequences, an unknown option
