@@ -11,49 +11,99 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <cstdint>
+#include <limits>
 #include <vector>
+
+#if defined(__EMSCRIPTEN__)
+// Of <emscripten/threading.h>. A condition variable would wake in two steps, and std::atomic polls
+// a clock there. Not the instruction itself: V8 11 (Node 20) loses, in its baseline tier, the
+// locals that live on after it.
+extern "C" {
+int emscripten_futex_wait(volatile void* address, std::uint32_t value, double most_milliseconds);
+int emscripten_futex_wake(volatile void* address, int count);
+}
+#endif
 
 namespace qkv {
 
+namespace {
+
+// Sleeps while `word` holds `value`; may wake early.
+void sleep_while(std::atomic<int>& word, int value) {
+#if defined(__EMSCRIPTEN__)
+  emscripten_futex_wait(&word, static_cast<std::uint32_t>(value),
+                        std::numeric_limits<double>::infinity());
+#else
+  word.wait(value);
+#endif
+}
+
+void wake_all(std::atomic<int>& word) {
+#if defined(__EMSCRIPTEN__)
+  emscripten_futex_wake(&word, std::numeric_limits<int>::max());
+#else
+  word.notify_all();
+#endif
+}
+
+// Returns once `word` holds another value than this.
+void wait_while(std::atomic<int>& word, int value) {
+  while (word.load(std::memory_order_acquire) == value) sleep_while(word, value);
+}
+
+}  // namespace
+
 // pthreads and not <thread>: a thread that cannot be had is a return value there, not an exception.
 struct thread_pool::threads {
+  static constexpr int closed = 1 << 16;
+
   std::vector<pthread_t> handles;
-  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-  pthread_cond_t work_ready = PTHREAD_COND_INITIALIZER;
-  pthread_cond_t work_done = PTHREAD_COND_INITIALIZER;
-  // Guarded by the mutex.
-  unsigned generation = 0;
-  int busy = 0;
-  int started = 0;
-  bool stopping = false;
+  std::atomic<int> started{0};
+  std::atomic<bool> stopping{false};
+  // What is run. Changes only while `inside` is closed and nobody is in.
   erased_task call = nullptr;
   const void* context = nullptr;
   extent tasks = 0;
   // Tasks are handed out one by one: whoever is free takes the next.
   std::atomic<extent> next_task{0};
+  // Counts the calls of run(); workers wait for it to change.
+  std::atomic<int> generation{0};
+  // How many workers are at the tasks, and `closed` more while there are none to take: a worker
+  // that wakes up late is not waited for, so that a short call takes no longer than without
+  // threads.
+  std::atomic<int> inside{closed};
+
+  bool enter() {
+    if (inside.fetch_add(1, std::memory_order_acq_rel) < closed) return true;
+    leave();
+    return false;
+  }
+
+  void leave() {
+    if (inside.fetch_sub(1, std::memory_order_acq_rel) == closed + 1) wake_all(inside);
+  }
 
   void work(int worker) {
     for (extent task = next_task++; task < tasks; task = next_task++) call(context, task, worker);
   }
 
+  void announce() {
+    generation.fetch_add(1, std::memory_order_release);
+    wake_all(generation);
+  }
+
   static void* thread_main(void* argument) {
     auto& self = *static_cast<threads*>(argument);
-    pthread_mutex_lock(&self.mutex);
     const int worker = ++self.started;
-    unsigned seen = 0;
-    for (;;) {
-      while (!self.stopping && self.generation == seen) {
-        pthread_cond_wait(&self.work_ready, &self.mutex);
-      }
-      if (self.stopping) break;
-      seen = self.generation;
-      pthread_mutex_unlock(&self.mutex);
+    for (int seen = 0;;) {
+      wait_while(self.generation, seen);
+      seen = self.generation.load(std::memory_order_acquire);
+      if (self.stopping) return nullptr;
+      if (!self.enter()) continue;
       self.work(worker);
-      pthread_mutex_lock(&self.mutex);
-      if (--self.busy == 0) pthread_cond_signal(&self.work_done);
+      self.leave();
     }
-    pthread_mutex_unlock(&self.mutex);
-    return nullptr;
   }
 };
 
@@ -66,10 +116,8 @@ thread_pool::thread_pool(int threads_wanted) : threads_(std::make_unique<threads
 }
 
 thread_pool::~thread_pool() {
-  pthread_mutex_lock(&threads_->mutex);
   threads_->stopping = true;
-  pthread_cond_broadcast(&threads_->work_ready);
-  pthread_mutex_unlock(&threads_->mutex);
+  threads_->announce();
   for (pthread_t handle : threads_->handles) pthread_join(handle, nullptr);
 }
 
@@ -81,21 +129,20 @@ void thread_pool::run_erased(extent tasks, erased_task call, const void* context
     for (extent task = 0; task < tasks; ++task) call(context, task, 0);
     return;
   }
-  pthread_mutex_lock(&shared.mutex);
   shared.call = call;
   shared.context = context;
   shared.tasks = tasks;
   shared.next_task = 0;
-  shared.busy = static_cast<int>(shared.handles.size());
-  ++shared.generation;
-  pthread_cond_broadcast(&shared.work_ready);
-  pthread_mutex_unlock(&shared.mutex);
+  shared.inside.fetch_sub(threads::closed, std::memory_order_acq_rel);
+  shared.announce();
 
   shared.work(0);
 
-  pthread_mutex_lock(&shared.mutex);
-  while (shared.busy > 0) pthread_cond_wait(&shared.work_done, &shared.mutex);
-  pthread_mutex_unlock(&shared.mutex);
+  int now = shared.inside.fetch_add(threads::closed, std::memory_order_acq_rel) + threads::closed;
+  while (now != threads::closed) {
+    wait_while(shared.inside, now);
+    now = shared.inside.load(std::memory_order_acquire);
+  }
 }
 
 }  // namespace qkv
