@@ -108,6 +108,7 @@ const tables: Record<string, Refusal[]> = {
     invalid('a hole at the start', () => fileOf(text.replace(/\[(\d+),(\d+)\]}/g, (_, a: string, b: string) => `[${+a + 4},${+b + 4}]}`), new Uint8Array(32)), '"embedding" begins at byte 4 of the data, expected 0'),
     invalid('an overlap', bias({ data_offsets: [16, 24] }, data.subarray(0, 24)), '"readout.bias" begins at byte 16 of the data, expected 20'),
     invalid('one in another', bias({ data_offsets: [0, 8] }, data.subarray(0, 20)), '"readout.bias" begins at byte 0 of the data, expected 8'),
+    ['of a tensor without bytes, anywhere in the header, are right', () => load(fileOf(text.replace('{', '{"none":{"dtype":"F32","shape":[0],"data_offsets":[8,8]},'), data)), 'INVALID_ARGUMENT', literal('load: the model has no "none"')],
     invalid('bytes after the last', () => fileOf(text, new Uint8Array(29)), 'the file has 29 bytes of data, expected the 28 of its tensors.'),
     invalid('bytes too few', () => fileOf(text, data.subarray(0, 27)), '"readout.bias".data_offsets is (20, 28), expected where its bytes begin and end, whole numbers from 0 to 27.'),
   ],
