@@ -5,12 +5,12 @@ const cap = 1000;
 
 export const headsExperiment = {
   name: 'heads',
-  about: 'Which of 8 symbols stands in each half of 8 places, both in one answer; one layer. Muted: the first head\'s rows of wo set to 0.',
+  about: 'Which of 8 symbols stands in each half of 16 places, both in one answer; one layer. Muted: the first head\'s rows of wo set to 0.',
   cases: [1, 2].map((numHeads) => ({
     name: `${numHeads} head${numHeads > 1 ? 's' : ''} of ${EMBED_DIM / numHeads}`,
     cap,
     run({ engine, tasks, seed }) {
-      const task = tasks.twoQuestions({ half: 4, symbols: 8, seed });
+      const task = tasks.twoQuestions({ half: 8, symbols: 8, seed });
       return withModel(engine, task, seed, { mixer: 'attention', numHeads }, (model) => {
         const { steps } = train(model, task, { cap, more: cap });
         const heldOut = heldOutAccuracy(model, task, 2048);

@@ -8,7 +8,7 @@ const caps = { 8: 3000, 16: 3000, 32: 3000, 64: 1500, 128: 1000, 256: 800 };
 const models = (length, cap) => [
   ['attention', { mixer: 'attention' }, ATTENTION_CAP],
   ['RNN', { mixer: 'rnn' }, cap],
-  ...(length <= 16 ? [['RNN, orthogonal start', { mixer: 'rnn', recurrentStart: 'orthogonal' }, cap]] : []),
+  ['RNN, orthogonal start', { mixer: 'rnn', recurrentStart: 'orthogonal' }, cap],
   ['LSTM, forget bias 1', { mixer: 'lstm', forgetBias: 1 }, cap],
   ['LSTM, chrono', { mixer: 'lstm', forgetBias: { chrono: length } }, cap],
 ];

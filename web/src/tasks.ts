@@ -10,5 +10,6 @@ export { parity, type ParityOptions } from './tasks/parity.js';
 export { pronoun, type PronounExamples, type PronounOptions } from './tasks/pronoun.js';
 export { recall, type RecallOptions } from './tasks/recall.js';
 export { reorder, type ReorderExamples, type ReorderOptions } from './tasks/reorder.js';
-export type { ExampleOptions, Examples, Integers, Readout, Task, TaskModel } from './tasks/task.js';
+export type { Readout } from './sequence-options.js';
+export type { ExampleOptions, Examples, Integers, Task, TaskModel } from './tasks/task.js';
 export { twoQuestions, type TwoQuestionsOptions } from './tasks/two-questions.js';

@@ -21,7 +21,7 @@ const ANIMALS = [
  * Who chased whom: animals stand in a ring, each chases the next one and the last the first. Each animal is asked whom it
  * chases: `dog cat fox` is `cat fox dog`. Scores have to tell the one ahead from the one behind. Where query and key are
  * one projection they cannot: score(i, j) is score(j, i), and to look ahead everywhere around the ring of n animals
- * takes score(1, 2) < score(2, 3) < ... < score(n, 1) < score(1, 2).
+ * takes score(1, 2) < score(2, 3) < ... < score(n, 1) < score(1, 2). At least one of them looks the wrong way.
  *
  * @param options how many animals
  * @throws QkvError INVALID_ARGUMENT: a size out of range, fewer than 64 different sequences, an unknown option

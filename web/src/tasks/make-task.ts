@@ -1,6 +1,7 @@
 import { invalid, wholeNumber } from '../arguments.js';
+import type { Readout } from '../sequence-options.js';
 import { describe, isNumericArray, LONGEST_AXIS, shorten } from '../tensor.js';
-import type { ExampleOptions, Examples, Integers, Readout, Task } from './task.js';
+import type { ExampleOptions, Examples, Integers, Task } from './task.js';
 
 /** One example, before it stands in a row beside others. */
 export interface Row {

@@ -1,3 +1,5 @@
+import type { Readout } from '../sequence-options.js';
+
 /** Whole numbers with a shape, as tokens and targets: what engine.sequenceModel() and engine.embedding() take. */
 export interface Integers {
   /** Row by row. */
@@ -28,12 +30,6 @@ export interface Examples {
   /** What else the model has to know; `{}` in most tasks. */
   readonly options: ExampleOptions;
 }
-
-/**
- * Where a model's answer is read: `'last'` one class a sequence, `'every'` a class at each position, `'pointer'` a
- * position of the sequence, the one with the largest weight.
- */
-export type Readout = 'last' | 'every' | 'pointer';
 
 /** What a model has to be like: `engine.sequenceModel({ ...task.model, embedDim: 32, mixer: 'attention' })`. */
 export interface TaskModel<Read extends Readout = Readout> {
