@@ -244,7 +244,7 @@ export class SequenceModel<Kind extends Readout = Readout> {
   #output(memory: EngineMemory, task: 'forward' | 'weights', inputs: SequenceInputs, shape: readonly number[]): Tensor {
     const frame = memory.frame();
     const output = frame.output(shape);
-    this.#run(memory, frame, task, task, { ...inputFields(frame, inputs), output });
+    this.#run(memory, frame, task, task, inputFields(frame, inputs), { output });
     return frame.read(output, shape);
   }
 
@@ -258,17 +258,18 @@ export class SequenceModel<Kind extends Readout = Readout> {
     if (task === 'train') memory.write(settings.address, Float64Array.of(finite(lr, 'lr', 0)));
     const frame = memory.frame();
     const inputNorms = frame.output([inputs.batch, inputs.length], method === 'inputGradients');
-    this.#run(memory, frame, method, task, { ...inputFields(frame, inputs), targets: frame.input(targets), inputNorms, result, ...more });
+    this.#run(memory, frame, method, task, inputFields(frame, inputs), { targets: frame.input(targets), inputNorms, result }, more);
     const told = new Float64Array(2);
     memory.read(result.address, told);
     const [loss, accuracy] = told as unknown as [number, number];
     return { memory, frame, inputs, inputNorms, result: { loss, accuracy } };
   }
 
-  #run(memory: EngineMemory, frame: Frame, method: string, task: Task, more: Fields): void {
-    const fields = { ...this.#model, task: TASKS.indexOf(task), parameters: this.#held.blocks.parameters, ...more };
-    const scratch = frame.workspace(memory.ask('sequence', [fields], (call) => memory.module.sequenceWorkspaceBytes(call)));
-    const status = frame.call(method, 'sequence', fields, scratch);
+  #run(memory: EngineMemory, frame: Frame, method: string, task: Task, ...more: Fields[]): void {
+    // Sets side by side: to make one of them would take longer than the core takes for a small step.
+    const fields = [this.#model, { task: TASKS.indexOf(task), parameters: this.#held.blocks.parameters }, ...more];
+    const scratch = frame.workspace(memory.ask('sequence', fields, (call) => memory.module.sequenceWorkspaceBytes(call)));
+    const status = frame.call(method, 'sequence', ...fields, scratch);
     if (status !== memory.module.OK && task === 'train') this.#expectNumbers(memory);
     check(memory.module, status, method);
   }
