@@ -45,6 +45,7 @@ status check_recurrent(const recurrent_inputs& inputs,
 }
 
 extent steps_before(const recurrent_inputs& inputs, extent sequence) {
+  if (inputs.lengths == nullptr) return sequence * inputs.x.shape[1];
   extent steps = 0;
   for (extent b = 0; b < sequence; ++b) steps += length_of(inputs, b);
   return steps;

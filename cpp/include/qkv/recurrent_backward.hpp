@@ -38,8 +38,8 @@ byte_count recurrent_backward_workspace_bytes(const recurrent_sizes& sizes,
 // used up: a second call needs a new one. Of the inputs only x and lengths are read. No gradient
 // may lie where an argument lies. With d_a for what a loss says of a gate's sum a,
 //
-//   d_x = d_a . wx^T      d_wx = sum of x_t^T . d_a        d_bx = sum of d_a
-//   d_h_(t-1) += d_a . wh^T   d_wh = sum of h_(t-1)^T . d_a   d_bh = sum of d_a
+//   d_x = d_a . wx^T           d_wx = sum of x_t^T . d_a       d_bx = sum of d_a
+//   d_h_(t-1) += d_a . wh^T    d_wh = sum of h_(t-1)^T . d_a   d_bh = sum of d_a
 //
 // where a GRU's columns n have r d_a in place of d_a in the second line with reset_after, and r h
 // in place of h in d_wh without. d_x, d_h0 and d_c0 have the same bits for any batch, and all
