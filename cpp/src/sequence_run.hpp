@@ -88,16 +88,10 @@ struct sequence_run {
  private:
   template <typename T>
   view<T, 2> place(T* block, sequence_parameter_kind kind, extent layer) const {
-    view<T, 2> found;
-    each_parameter(plan.model, [&](const sequence_parameter& parameter) {
-      const bool is_it = parameter.kind == kind && parameter.layer == layer;
-      if (is_it) {
-        found = view<T, 2>::contiguous(block + parameter.offset,
-                                       {std::max<extent>(parameter.rows, 1), parameter.columns});
-      }
-      return !is_it;
-    });
-    return found;
+    sequence_parameter found;
+    if (!find_parameter(plan.model, kind, layer, found)) return {};
+    return view<T, 2>::contiguous(block + found.offset,
+                                  {std::max<extent>(found.rows, 1), found.columns});
   }
 };
 

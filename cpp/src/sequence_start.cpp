@@ -114,10 +114,9 @@ status sequence_start(const sequence_model& model, const sequence_starts& starts
   double* square = is_orthogonal ? memory.doubles(model.embed_dim * model.embed_dim) : nullptr;
   if (is_orthogonal && square == nullptr) return status::out_of_memory;
   sequence_random random(starts.seed);
-  each_parameter(model, [&](const sequence_parameter& parameter) {
-    fill(model, starts, parameter, parameters + parameter.offset, square, random);
-    return true;
-  });
+  for (parameter_walk walk(model); walk.next();) {
+    fill(model, starts, walk.at, parameters + walk.at.offset, square, random);
+  }
   return status::ok;
 }
 
