@@ -16,9 +16,9 @@
 #include <vector>
 
 #if defined(__EMSCRIPTEN__)
-// Of <emscripten/threading.h>. A condition variable would wake in two steps, and std::atomic polls
-// a clock there. Not the instruction itself: V8 11 (Node 20) loses, in its baseline tier, the
-// locals that live on after it.
+// Of Emscripten's threading.h. A condition variable would wake in two steps, and std::atomic polls a
+// clock there. Not the instruction itself: V8 11 (Node 20) loses, in its baseline tier, the locals
+// that live on after it.
 extern "C" {
 int emscripten_futex_wait(volatile void* address, std::uint32_t value, double most_milliseconds);
 int emscripten_futex_wake(volatile void* address, int count);
