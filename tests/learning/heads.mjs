@@ -1,5 +1,5 @@
 // Several heads: two questions at once, with one head and with two of half the size.
-import { EMBED_DIM, heldOutAccuracy, withModel, train } from './train.mjs';
+import { EMBED_DIM, heldOutAccuracy, train, withModel } from './train.mjs';
 
 const cap = 1000;
 

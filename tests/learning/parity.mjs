@@ -1,5 +1,5 @@
 // Where the RNN wins: parity of sequences up to ten times as long as those it was trained on.
-import { heldOutAccuracy, withModel, train } from './train.mjs';
+import { heldOutAccuracy, train, withModel } from './train.mjs';
 
 const TRAINED = 12;
 const TESTED = [12, 24, 48, 120];

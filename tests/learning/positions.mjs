@@ -1,5 +1,5 @@
 // What a model knows of order: a self-attention task and a cross-attention one, each with every kind of positions.
-import { heldOutAccuracy, withModel, train } from './train.mjs';
+import { heldOutAccuracy, train, withModel } from './train.mjs';
 
 const cap = 1000;
 const LENGTH = 16;

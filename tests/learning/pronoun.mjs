@@ -1,5 +1,5 @@
 // What "it" looks at, and whether its answer flips with the adjective.
-import { withModel, mean, train } from './train.mjs';
+import { mean, train, withModel } from './train.mjs';
 
 const cap = 600;
 const ADJECTIVES_OF_A_KIND = 6;

@@ -1,12 +1,12 @@
 // Why query and key are two projections: whom each animal in a ring chases.
-import { EMBED_DIM, heldOutAccuracy, mean, withModel, train } from './train.mjs';
+import { EMBED_DIM, heldOutAccuracy, mean, train, withModel } from './train.mjs';
 
 const cap = 500;
 const ties = { 'q, k, v': 'none', 'q = k': 'query-key', 'v = x': 'value-input', 'q = k = v = x': 'all' };
 
 export const relationExperiment = {
   name: 'relation',
-  about: 'Whom each of 4 animals in a ring chases (8 animals), one layer, one head. With q = k at most 3 of 4 can look the right way. Asymmetry: |S - S\'| / |S| of the scores S; diagonal: the mean weight of a row on itself.',
+  about: 'Whom each of 4 animals in a ring chases (8 animals), one layer, one head. With q = k at least one of the 4 looks the wrong way. Asymmetry: |S - S\'| / |S| of the scores S; diagonal: the mean weight of a row on itself.',
   cases: Object.entries(ties).map(([name, tied]) => ({
     name,
     cap,

@@ -81,8 +81,8 @@ describe(`learning, ${variant}`, () => {
     const accuracy = (ties: 'none' | 'query-key' | 'all') => heldOutAfter(directedRelation({ length: 4, seed: SEED }), { mixer: 'attention', ties }, 300);
     const [free, tied, all] = [accuracy('none'), accuracy('query-key'), accuracy('all')];
     assert.ok(free >= 0.95, `with two it is right in ${free}`);
-    // Of four in a ring at least one looks the wrong way.
-    assert.ok(tied <= 0.8, `with one it is right in ${tied}`);
+    // Of four in a ring at least one looks the wrong way, and guesses.
+    assert.ok(tied <= 0.85, `with one it is right in ${tied}`);
     assert.ok(all <= 0.7, `with none it is right in ${all}`);
   });
 
