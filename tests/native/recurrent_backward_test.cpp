@@ -9,24 +9,24 @@ using namespace qkv::test;
 
 TEST_CASE("gradients through time are right with every option, over batches and sizes") {
   for (const recurrent_options& options : every_recurrent_option()) {
-    for (extent batch : {1, 3, 9}) {
-      for (extent hidden : {1, 4, 9, 33}) {
-        CAPTURE(static_cast<int>(options.cell));
-        CAPTURE(static_cast<int>(options.direction));
-        CAPTURE(static_cast<int>(options.gate_order));
-        CAPTURE(options.reset_after);
-        CAPTURE(options.relu);
-        CAPTURE(batch);
-        CAPTURE(hidden);
-        recurrent_gradient_errors errors;
-        for (std::uint64_t seed = 1; seed <= (hidden == 1 ? 5 : 2); ++seed) {
+    for (extent hidden : {1, 4, 9, 33}) {
+      CAPTURE(static_cast<int>(options.cell));
+      CAPTURE(static_cast<int>(options.direction));
+      CAPTURE(static_cast<int>(options.gate_order));
+      CAPTURE(options.reset_after);
+      CAPTURE(options.relu);
+      CAPTURE(hidden);
+      // Of all batches together: the few numbers of the smallest are often right by luck.
+      recurrent_gradient_errors errors;
+      for (extent batch : {1, 3, 9}) {
+        for (std::uint64_t seed = 1; seed <= (hidden == 1 ? 9 : 3); ++seed) {
           recurrent_case one({batch, 7, 5, hidden}, options, seed);
           errors.add(one, some_loss(one));
           one.set_ragged();
           errors.add(one, some_loss(one));
         }
-        errors.check();
       }
+      errors.check();
     }
   }
 }
