@@ -48,8 +48,8 @@ template <typename Slope>
 void backward_row(const float* d_out, const float* x, extent count, float* d_x,
                   const Slope& slope) {
   for (extent i = 0; i < count; i += simd::lanes) {
-    const simd::batch value = slope(load_row(x + i, count - i, 0.0f));
-    store_row(d_x + i, count - i, load_row(d_out + i, count - i, 0.0f) * value);
+    const simd::batch value = slope(load_row(x + i, count - i));
+    store_row(d_x + i, count - i, load_row(d_out + i, count - i) * value);
   }
 }
 

@@ -27,20 +27,20 @@ inline void adam_row(float* parameters, const float* gradients, float* means, fl
   for (extent i = 0; i < count; i += simd::lanes) {
     const extent left = count - i;
     const simd::batch gradient =
-        unless_tiny(load_row(gradients + i, left, 0.0f) * all(factors.gradient_scale), 0x1p-50f);
+        unless_tiny(load_row(gradients + i, left) * all(factors.gradient_scale), 0x1p-50f);
     const simd::batch mean =
-        unless_tiny(simd::madd(all(factors.beta1), load_row(means + i, left, 0.0f),
+        unless_tiny(simd::madd(all(factors.beta1), load_row(means + i, left),
                                all(factors.rest1) * gradient),
                     0x1p-100f);
     const simd::batch square =
-        unless_tiny(simd::madd(all(factors.beta2), load_row(squares + i, left, 0.0f),
+        unless_tiny(simd::madd(all(factors.beta2), load_row(squares + i, left),
                                all(factors.rest2) * (gradient * gradient)),
                     0x1p-124f);
     const simd::batch root =
         simd::madd(xsimd::sqrt(square), all(factors.root_scale), all(factors.epsilon));
     const simd::batch step =
         xsimd::select(root == simd::zero(), simd::zero(), all(factors.rate) * mean / root);
-    const simd::batch parameter = load_row(parameters + i, left, 0.0f);
+    const simd::batch parameter = load_row(parameters + i, left);
     store_row(means + i, left, mean);
     store_row(squares + i, left, square);
     store_row(parameters + i, left, (parameter - all(factors.decay) * parameter) - step);

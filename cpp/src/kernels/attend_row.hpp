@@ -77,7 +77,7 @@ template <int Vectors>
     const simd::batch weight = simd::broadcast(weights[j]);
     for (int v = 0; v < Vectors; ++v) {
       const extent column = v * simd::lanes;
-      sum[v] = simd::madd(weight, load_row(value + column, columns - column, 0.0f), sum[v]);
+      sum[v] = simd::madd(weight, load_row(value + column, columns - column), sum[v]);
     }
   }
   for (int v = 0; v < Vectors; ++v) {

@@ -21,9 +21,9 @@ inline void column_sums(const float* from, extent row_stride, extent rows, exten
       const extent count = columns - j;
       simd::batch sum = simd::zero();
       for (extent r = row; r < end; ++r) {
-        sum = sum + load_row(from + r * row_stride + j, count, 0.0f);
+        sum = sum + load_row(from + r * row_stride + j, count);
       }
-      store_row(out + j, count, load_row(out + j, count, 0.0f) + sum);
+      store_row(out + j, count, load_row(out + j, count) + sum);
     }
   }
 }

@@ -12,7 +12,7 @@ inline float cross_entropy_row(const float* logits, extent classes, extent targe
   if (logits[target] != minus_infinity) d_logits[target] -= 1.0f;
   for (extent j = 0; j < classes; j += simd::lanes) {
     const extent count = classes - j;
-    const simd::batch gradient = load_row(d_logits + j, count, 0.0f) * simd::broadcast(share);
+    const simd::batch gradient = load_row(d_logits + j, count) * simd::broadcast(share);
     store_row(d_logits + j, count, where_visible(logits + j, count, gradient));
   }
   if (sum == 0.0f) return -minus_infinity;

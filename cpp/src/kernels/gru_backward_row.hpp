@@ -15,14 +15,14 @@ namespace qkv::kernels {
   const simd::batch one = simd::broadcast(1.0f);
   for (extent j = 0; j < hidden; j += simd::lanes) {
     const extent count = hidden - j;
-    const simd::batch update = simd::load(gates.update + j);
-    const simd::batch candidate = simd::load(gates.candidate + j);
+    const simd::batch update = load_row(gates.update + j, count);
+    const simd::batch candidate = load_row(gates.candidate + j, count);
     const simd::batch d = drop_tiny(simd::load(d_h + j));
     const simd::batch d_candidate = d * (one - update) * tanh_slope(candidate);
-    const simd::batch d_update = d * (simd::load(h + j) - candidate);
+    const simd::batch d_update = d * (load_row(h + j, count) - candidate);
     if (recurrent != nullptr) {
-      const simd::batch reset = simd::load(gates.reset + j);
-      const simd::batch d_reset = d_candidate * simd::load(recurrent + j);
+      const simd::batch reset = load_row(gates.reset + j, count);
+      const simd::batch d_reset = d_candidate * load_row(recurrent + j, count);
       store_row(gates.reset + j, count, d_reset * sigmoid_slope(reset));
       store_row(recurrent + j, count, d_candidate * reset);
     }
@@ -37,8 +37,8 @@ namespace qkv::kernels {
                                                      extent hidden, const float* h, float* d_h) {
   for (extent j = 0; j < hidden; j += simd::lanes) {
     const extent count = hidden - j;
-    const simd::batch gate = simd::load(reset + j), d = simd::load(d_reset_state + j);
-    const simd::batch d_gate = d * simd::load(h + j);
+    const simd::batch gate = load_row(reset + j, count), d = simd::load(d_reset_state + j);
+    const simd::batch d_gate = d * load_row(h + j, count);
     simd::store(d_h + j, simd::madd(d, gate, simd::load(d_h + j)));
     store_row(reset + j, count, d_gate * sigmoid_slope(gate));
   }

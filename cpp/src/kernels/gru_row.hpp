@@ -15,7 +15,7 @@ struct gru_gates {
 [[gnu::noinline]] inline void gru_reset_row(float* reset, extent hidden, bool keep, const float* h,
                                             float* reset_state) {
   for (extent j = 0; j < hidden; j += simd::lanes) {
-    const simd::batch gate = simd::sigmoid(simd::load(reset + j));
+    const simd::batch gate = simd::sigmoid(load_row(reset + j, hidden - j));
     simd::store(reset_state + j, gate * simd::load(h + j));
     if (keep) store_row(reset + j, hidden - j, gate);
   }
@@ -26,19 +26,20 @@ struct gru_gates {
 [[gnu::noinline]] inline void gru_row(const gru_gates& gates, const float* recurrent, extent hidden,
                                       bool keep, float* h) {
   for (extent j = 0; j < hidden; j += simd::lanes) {
-    simd::batch sum = simd::load(gates.candidate + j);
+    const extent count = hidden - j;
+    simd::batch sum = load_row(gates.candidate + j, count);
     if (recurrent != nullptr) {
-      const simd::batch reset = simd::sigmoid(simd::load(gates.reset + j));
+      const simd::batch reset = simd::sigmoid(load_row(gates.reset + j, count));
       sum = simd::madd(reset, simd::load(recurrent + j), sum);
-      if (keep) store_row(gates.reset + j, hidden - j, reset);
+      if (keep) store_row(gates.reset + j, count, reset);
     }
-    const simd::batch update = simd::sigmoid(simd::load(gates.update + j));
+    const simd::batch update = simd::sigmoid(load_row(gates.update + j, count));
     const simd::batch candidate = simd::tanh(sum);
     const simd::batch fresh = (simd::broadcast(1.0f) - update) * candidate;
     simd::store(h + j, simd::madd(update, simd::load(h + j), fresh));
     if (keep) {
-      store_row(gates.update + j, hidden - j, update);
-      store_row(gates.candidate + j, hidden - j, candidate);
+      store_row(gates.update + j, count, update);
+      store_row(gates.candidate + j, count, candidate);
     }
   }
 }

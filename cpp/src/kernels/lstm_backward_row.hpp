@@ -23,11 +23,12 @@ struct lstm_peephole_sums {
                                                 const float* c, float* d_c, float* d_h) {
   const bool peeps = gates.input_peephole != nullptr;
   for (extent j = 0; j < hidden; j += simd::lanes) {
-    const simd::batch input = simd::load(gates.input + j);
-    const simd::batch forget = simd::load(gates.forget + j);
-    const simd::batch candidate = simd::load(gates.candidate + j);
-    const simd::batch output = simd::load(gates.output + j);
-    const simd::batch before = simd::load(c + j);
+    const extent count = hidden - j;
+    const simd::batch input = load_row(gates.input + j, count);
+    const simd::batch forget = load_row(gates.forget + j, count);
+    const simd::batch candidate = load_row(gates.candidate + j, count);
+    const simd::batch output = load_row(gates.output + j, count);
+    const simd::batch before = load_row(c + j, count);
     const simd::batch after = simd::madd(forget, before, input * candidate);
     const simd::batch tangent = simd::tanh(after);
 
@@ -50,7 +51,6 @@ struct lstm_peephole_sums {
     }
     simd::store(d_c + j, d_before);
     simd::store(d_h + j, simd::zero());
-    const extent count = hidden - j;
     store_row(gates.input + j, count, d_input);
     store_row(gates.forget + j, count, d_forget);
     store_row(gates.candidate + j, count, d_after * input * tanh_slope(candidate));

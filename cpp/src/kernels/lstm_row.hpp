@@ -17,9 +17,10 @@ struct lstm_gates {
 [[gnu::noinline]] inline void lstm_row(const lstm_gates& gates, extent hidden, bool keep, float* c,
                                        float* h) {
   for (extent j = 0; j < hidden; j += simd::lanes) {
-    simd::batch input = simd::load(gates.input + j);
-    simd::batch forget = simd::load(gates.forget + j);
-    simd::batch output = simd::load(gates.output + j);
+    const extent count = hidden - j;
+    simd::batch input = load_row(gates.input + j, count);
+    simd::batch forget = load_row(gates.forget + j, count);
+    simd::batch output = load_row(gates.output + j, count);
     const simd::batch before = simd::load(c + j);
     if (gates.input_peephole != nullptr) {
       input = simd::madd(simd::load(gates.input_peephole + j), before, input);
@@ -27,7 +28,7 @@ struct lstm_gates {
     }
     input = simd::sigmoid(input);
     forget = simd::sigmoid(forget);
-    const simd::batch candidate = simd::tanh(simd::load(gates.candidate + j));
+    const simd::batch candidate = simd::tanh(load_row(gates.candidate + j, count));
     const simd::batch after = simd::madd(forget, before, input * candidate);
     if (gates.output_peephole != nullptr) {
       output = simd::madd(simd::load(gates.output_peephole + j), after, output);
@@ -36,7 +37,6 @@ struct lstm_gates {
     simd::store(c + j, after);
     simd::store(h + j, output * simd::tanh(after));
     if (keep) {
-      const extent count = hidden - j;
       store_row(gates.input + j, count, input);
       store_row(gates.forget + j, count, forget);
       store_row(gates.candidate + j, count, candidate);

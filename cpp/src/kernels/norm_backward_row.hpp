@@ -26,13 +26,13 @@ class norm_gradient {
     const means found = means_of_row();
     for (extent j = 0; j < columns_; j += simd::lanes) {
       const extent count = columns_ - j;
-      const simd::batch value = scaled(j, count), d_out = load_row(d_out_ + j, count, 0.0f);
+      const simd::batch value = scaled(j, count), d_out = load_row(d_out_ + j, count);
       if (to.gamma != nullptr) {
         store_row(to.gamma + j, count,
-                  simd::madd(d_out, value, load_row(to.gamma + j, count, 0.0f)));
+                  simd::madd(d_out, value, load_row(to.gamma + j, count)));
       }
       if (to.beta != nullptr) {
-        store_row(to.beta + j, count, load_row(to.beta + j, count, 0.0f) + d_out);
+        store_row(to.beta + j, count, load_row(to.beta + j, count) + d_out);
       }
       simd::batch rest = gradient(j, count) - value * simd::broadcast(found.product);
       if (has_mean_) rest = rest - simd::broadcast(found.gradient);
@@ -53,8 +53,8 @@ class norm_gradient {
   }
 
   simd::batch gradient(extent j, extent count) const {
-    const simd::batch d_out = load_row(d_out_ + j, count, 0.0f);
-    return row_.gamma == nullptr ? d_out : d_out * load_row(row_.gamma + j, count, 0.0f);
+    const simd::batch d_out = load_row(d_out_ + j, count);
+    return row_.gamma == nullptr ? d_out : d_out * load_row(row_.gamma + j, count);
   }
 
   means means_of_row() const {

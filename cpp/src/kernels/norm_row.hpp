@@ -41,10 +41,10 @@ struct normalization {
   void apply(const float* x, extent columns, float* out) const {
     for (extent j = 0; j < columns; j += simd::lanes) {
       const extent count = columns - j;
-      simd::batch value = load_row(x + j, count, 0.0f) - simd::broadcast(center);
+      simd::batch value = load_row(x + j, count) - simd::broadcast(center);
       value = (value - simd::broadcast(rest)) * simd::broadcast(factor);
-      if (gamma != nullptr) value = value * load_row(gamma + j, count, 0.0f);
-      if (beta != nullptr) value = value + load_row(beta + j, count, 0.0f);
+      if (gamma != nullptr) value = value * load_row(gamma + j, count);
+      if (beta != nullptr) value = value + load_row(beta + j, count);
       store_row(out + j, count, value);
     }
   }

@@ -11,10 +11,10 @@ inline void rotate_halves(const float* row, const float* cosines, const float* s
                           extent pairs, float* out) {
   for (extent i = 0; i < pairs; i += simd::lanes) {
     const extent count = pairs - i;
-    const simd::batch low = load_row(row + i, count, 0.0f);
-    const simd::batch high = load_row(row + pairs + i, count, 0.0f);
-    const simd::batch cosine = load_row(cosines + i, count, 0.0f);
-    const simd::batch sine = load_row(sines + i, count, 0.0f) * simd::broadcast(turn);
+    const simd::batch low = load_row(row + i, count);
+    const simd::batch high = load_row(row + pairs + i, count);
+    const simd::batch cosine = load_row(cosines + i, count);
+    const simd::batch sine = load_row(sines + i, count) * simd::broadcast(turn);
     store_row(out + i, count, low * cosine - high * sine);
     store_row(out + pairs + i, count, low * sine + high * cosine);
   }

@@ -12,7 +12,7 @@ namespace qkv::kernels {
 inline constexpr extent row_sum_block = 128;
 
 // A batch of the row's elements; lanes past the end hold `fill`.
-inline simd::batch load_row(const float* row, extent count, float fill) {
+inline simd::batch load_row(const float* row, extent count, float fill = 0.0f) {
   if (count >= simd::lanes) return simd::load(row);
   float lane[simd::lanes];
   std::fill_n(std::copy_n(row, count, lane), simd::lanes - count, fill);
@@ -30,7 +30,7 @@ inline void store_row(float* row, extent count, simd::batch value) {
 template <typename Function>
 void map_row(const float* row, extent count, float* out, const Function& function) {
   for (extent i = 0; i < count; i += simd::lanes) {
-    store_row(out + i, count - i, function(load_row(row + i, count - i, 0.0f)));
+    store_row(out + i, count - i, function(load_row(row + i, count - i)));
   }
 }
 
@@ -38,7 +38,7 @@ void map_row(const float* row, extent count, float* out, const Function& functio
 inline void add_row(const float* row, extent count, float* to) {
   for (extent i = 0; i < count; i += simd::lanes) {
     store_row(to + i, count - i,
-              load_row(to + i, count - i, 0.0f) + load_row(row + i, count - i, 0.0f));
+              load_row(to + i, count - i) + load_row(row + i, count - i));
   }
 }
 

@@ -37,7 +37,7 @@ inline softmax_statistics softmax_row(const float* x, extent columns, float* out
   }
   if (sum == 0.0f) return {row_max, sum};
   for (extent j = 0; j < columns; j += simd::lanes) {
-    store_row(out + j, columns - j, load_row(out + j, columns - j, 0.0f) / simd::broadcast(sum));
+    store_row(out + j, columns - j, load_row(out + j, columns - j) / simd::broadcast(sum));
   }
   return {row_max, sum};
 }
@@ -60,15 +60,15 @@ inline void softmax_backward_row(const float* d_out, const float* x, extent colu
     const extent end = std::min(columns, block + row_sum_block * simd::lanes);
     simd::batch sum = simd::zero();
     for (extent j = block; j < end; j += simd::lanes) {
-      sum = simd::madd(load_row(d_x + j, end - j, 0.0f),
-                       where_visible(x + j, end - j, load_row(d_out + j, end - j, 0.0f)), sum);
+      sum = simd::madd(load_row(d_x + j, end - j),
+                       where_visible(x + j, end - j, load_row(d_out + j, end - j)), sum);
     }
     product += simd::sum_lanes(sum);
   }
   for (extent j = 0; j < columns; j += simd::lanes) {
     const extent count = columns - j;
-    const simd::batch difference = load_row(d_out + j, count, 0.0f) - simd::broadcast(product);
-    const simd::batch gradient = load_row(d_x + j, count, 0.0f) * difference;
+    const simd::batch difference = load_row(d_out + j, count) - simd::broadcast(product);
+    const simd::batch gradient = load_row(d_x + j, count) * difference;
     store_row(d_x + j, count, where_visible(x + j, count, gradient));
   }
 }
