@@ -24,7 +24,8 @@ float default_scale(extent head_dim) {
 }
 
 byte_count attention_workspace_bytes(extent head_dim, extent value_dim, int workers) {
-  return workspace::alignment + tile_scratch::bytes(head_dim, value_dim) * workers;
+  return workspace::alignment + tile_scratch::bytes(head_dim, value_dim) * workers +
+         (workers > 1 ? workspace::bytes_for(attended_rows::floats(held_rows, value_dim)) : 0);
 }
 
 byte_count attention_statistics_bytes(extent batch, extent num_heads, extent query_len) {

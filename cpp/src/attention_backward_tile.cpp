@@ -186,9 +186,9 @@ void backward_tile_pass::add_to_query(extent first_key, extent keys) const {
   const bool non_finite = kernels::clear_non_finite(scratch_.key_columns, keys * columns);
   tile_.for_each_part(first_key, keys, [&](const panel_range& part) {
     float* d_query = scratch_.d_query + (part.first_query - tile_.first()) * columns;
-    add_weighted_rows(gradients(part), part.keys,
-                      scratch_.key_columns + (part.first_key - first_key) * column_panel, keys,
-                      d_query, columns);
+    weigh_rows(gradients(part), part.keys,
+               scratch_.key_columns + (part.first_key - first_key) * column_panel, keys, d_query,
+               columns, kernels::write::add);
     if (!non_finite) return;
     add_non_finite(head_, part, gradients(part), head_.head_dim, [&](extent query, extent key) {
       return weighed_row{head_.key.data + key * head_.key.stride,

@@ -1,4 +1,4 @@
-// The fused pass: scores, softmax and the product with the values, tile by tile.
+// The fused pass: scores, softmax and the product with the values, block of keys by block.
 #include "attention_tile.hpp"
 #include "kernels/attend_row.hpp"
 
@@ -7,110 +7,166 @@ namespace qkv {
 namespace {
 
 using kernels::column_panel;
+using kernels::panel_range;
+using kernels::row_panel;
 
-// out *= rescale, row by row, where this tile's maximum was a new one.
-void rescale_rows(float* out, extent columns, const float* rescale) {
-  for (extent q = 0; q < column_panel; ++q) {
-    if (rescale[q] == 1.0f) continue;
-    const simd::batch factor = simd::broadcast(rescale[q]);
-    float* row = out + q * columns;
-    for (extent d = 0; d < columns; d += simd::lanes) {
-      simd::store(row + d, simd::load(row + d) * factor);
-    }
+// A panel of rows takes as long for one row as for column_panel of them, and packs keys and values.
+// So few rows do without, where they see the same keys of a block; and these where they do not.
+constexpr extent few_alike = 8, few_others = 5;
+
+static_assert(key_tile == kernels::weight_stride);
+
+// Panels are also for what has to look at each pair.
+bool are_few(const query_tile_pass& pass) { return pass.count() <= few_alike && pass.head().plain; }
+
+key_range seen_of(const query_tile_pass& pass, extent row, key_range block) {
+  const key_range seen = pass.head().rules.keys_for(pass.first() + row);
+  return {std::max(seen.begin, block.begin), std::min(seen.end, block.end)};
+}
+
+bool are_alike(const query_tile_pass& pass, key_range block) {
+  const key_range first = seen_of(pass, 0, block);
+  for (extent row = 1; row < pass.count(); ++row) {
+    const key_range seen = seen_of(pass, row, block);
+    if (seen.begin != first.begin || seen.end != first.end) return false;
   }
+  return true;
 }
 
-// The sink is one more logit of each row: it joins the sum and weighs no value. A row that sees no
-// key stays one.
-void add_sink(const query_tile_pass& pass, extent columns) {
-  const float sink = pass.head().sink;
-  if (sink == kernels::minus_infinity) return;
-  const tile_scratch& scratch = pass.scratch();
-  for (extent q = 0; q < pass.count(); ++q) {
-    float& row_max = scratch.max[q];
-    if (scratch.sum[q] == 0.0f) continue;
-    const float largest = sink > row_max ? sink : row_max;
-    const float shrink = std::exp(row_max - largest);
-    scratch.sum[q] = scratch.sum[q] * shrink + std::exp(sink - largest);
-    for (extent d = 0; d < columns; ++d) scratch.out[q * columns + d] *= shrink;
-    row_max = largest;
-  }
-}
-
-// A single query reads keys and values where they lie, unless a rule has to look at each pair.
-bool is_plain_row(const query_tile_pass& pass) {
-  const kernels::score_rules& rules = pass.head().rules;
-  return pass.count() == 1 && !rules.mask.allowed && !rules.bias && rules.alibi_slope == 0.0f &&
-         pass.head().dropout.probability == 0.0f;
-}
-
-void attend_row(const query_tile_pass& pass) {
+// Scores [row][key_tile] of Rows rows become weights, and weigh the values.
+template <int Rows>
+void weigh(const query_tile_pass& pass, key_range keys, const attended_rows& to) {
   const attention_head& head = pass.head();
-  const tile_scratch& scratch = pass.scratch();
-  const key_range range = head.rules.keys_for(pass.first());
-  // The same tiles as for many queries: where a tile ends, a sum ends.
-  for (extent tile = range.begin / key_tile * key_tile; tile < range.end; tile += key_tile) {
-    const extent begin = std::max(range.begin, tile);
-    const extent keys = std::min(range.end, tile + key_tile) - begin;
-    const extent columns = kernels::padded(head.value_dim, column_panel);
-    kernels::score_row(head.head_dim, head.key.data + begin * head.key.stride, head.key.stride,
-                       keys, scratch.query, scratch.scores);
-    pass.scale_scores(scratch.scores, kernels::padded(keys, simd::lanes));
-    head.rules.cap(scratch.scores, kernels::panels(keys, column_panel));
-    kernels::online_softmax_row(scratch.scores, keys, scratch.rows(0));
-    if (*scratch.rescale != 1.0f) {
-      kernels::map_row(scratch.out, columns, scratch.out, [&](simd::batch value) {
-        return value * simd::broadcast(*scratch.rescale);
-      });
-    }
-    kernels::weigh_values(scratch.scores, keys, head.value.data + begin * head.value.stride,
-                          head.value.stride, head.value_dim, scratch.out);
+  const extent count = keys.end - keys.begin;
+  for (extent row = 0; row < Rows; ++row) {
+    float* scores = pass.scratch().scores + row * key_tile;
+    pass.scale_scores(scores, kernels::padded(count, simd::lanes));
+    head.rules.cap(scores, kernels::panels(count, column_panel));
+    to.statistics.max[row] = kernels::block_exponentials(scores, count);
   }
+  kernels::weigh_values<Rows>(pass.scratch().scores, count,
+                              head.value.data + keys.begin * head.value.stride, head.value.stride,
+                              head.value_dim, {to.out, to.columns}, to.statistics.sum);
 }
 
-void attend_panels(const query_tile_pass& pass) {
+// Reads the keys where they lie.
+void attend_row(const query_tile_pass& pass, extent row, key_range keys, const attended_rows& to) {
+  const attention_head& head = pass.head();
+  if (keys.empty()) return;
+  kernels::score_row(head.head_dim, head.key.data + keys.begin * head.key.stride, head.key.stride,
+                     keys.end - keys.begin, pass.scratch().query + row, pass.scratch().scores);
+  weigh<1>(pass, keys, to.from(row));
+}
+
+// Rows that see the same keys share what it takes to turn them over, four by four.
+void attend_alike(const query_tile_pass& pass, key_range keys, const attended_rows& to) {
+  if (keys.empty()) return;
+  const attention_head& head = pass.head();
+  const extent count = keys.end - keys.begin;
+  extent row = 0;
+  if (pass.count() >= row_panel) {
+    kernels::pack_rows<column_panel>(head.key.data + keys.begin * head.key.stride, head.key.stride,
+                                     count, head.head_dim, pass.scratch().key);
+  }
+  for (; row + row_panel <= pass.count(); row += row_panel) {
+    for (extent j = 0; j < count; j += column_panel) {
+      kernels::gemm_kernel<row_panel, kernels::panel_vectors>(
+          head.head_dim, pass.scratch().query + row, column_panel,
+          pass.scratch().key + j * head.head_dim, column_panel, pass.scratch().scores + j, key_tile,
+          kernels::write::store);
+    }
+    weigh<row_panel>(pass, keys, to.from(row));
+  }
+  for (; row < pass.count(); ++row) attend_row(pass, row, keys, to);
+}
+
+// Calls finish(part, to) where a panel has seen a block of keys; rows_at(row) says where to.
+template <typename RowsAt, typename Finish>
+void attend_panels(const query_tile_pass& pass, key_range limits, const RowsAt& rows_at,
+                   const Finish& finish) {
   const attention_head& head = pass.head();
   const tile_scratch& scratch = pass.scratch();
   const extent columns = kernels::padded(head.value_dim, column_panel);
-  pass.for_each_key_tile([&](extent first_key, extent keys) {
+  pass.for_each_key_tile(limits, [&](extent first_key, extent keys) {
+    pass.pack_keys(first_key, keys);
     kernels::pack_columns(head.value.data + first_key * head.value.stride, head.value.stride, keys,
                           head.value_dim, scratch.value);
     const bool non_finite = kernels::clear_non_finite(scratch.value, keys * columns);
-    pass.for_each_panel(
-        first_key, keys, score_stage::biased, [&](const kernels::panel_range& part) {
-          const extent row = part.first_query - pass.first();
-          const kernels::softmax_rows rows = scratch.rows(row);
-          float* out = scratch.out + row * columns;
-          kernels::online_softmax(scratch.scores, part.keys, rows);
-          rescale_rows(out, columns, rows.rescale);
-          drop(head, part, scratch.scores);
-          // Panels of values are `keys` deep; this part begins at one of their rows.
-          const float* values = scratch.value + (part.first_key - first_key) * column_panel;
-          add_weighted_rows(scratch.scores, part.keys, values, keys, out, columns);
-          if (!non_finite) return;
-          add_non_finite(head, part, scratch.scores, head.value_dim, [&](extent query, extent key) {
-            return weighed_row{head.value.data + key * head.value.stride,
-                               scratch.out + (query - pass.first()) * columns};
-          });
+    pass.for_each_panel(first_key, keys, score_stage::biased, [&](const panel_range& part) {
+      const attended_rows to = rows_at(part.first_query - pass.first());
+      kernels::block_softmax(scratch.scores, part.keys, to.statistics);
+      drop(head, part, scratch.scores);
+      // Panels of values are `keys` deep; this part begins at one of their rows.
+      weigh_rows(scratch.scores, part.keys,
+                 scratch.value + (part.first_key - first_key) * column_panel, keys, to.out, columns,
+                 kernels::write::store);
+      if (non_finite) {
+        add_non_finite(head, part, scratch.scores, head.value_dim, [&](extent query, extent key) {
+          return weighed_row{head.value.data + key * head.value.stride,
+                             to.out + (query - part.first_query) * columns};
         });
+      }
+      finish(part, to);
+    });
   });
+}
+
+// Rows that see nothing of a block.
+void blank(const attended_rows& rows, extent count) {
+  std::fill_n(rows.statistics.max, kernels::padded(count, column_panel), kernels::minus_infinity);
+  std::fill_n(rows.statistics.sum, kernels::padded(count, column_panel), 0.0f);
 }
 
 }  // namespace
 
-void attention_fused_tile(const query_tile_pass& pass) {
-  const tile_scratch& scratch = pass.scratch();
-  const extent columns = kernels::padded(pass.head().value_dim, column_panel);
-  const extent queries = kernels::padded(pass.count(), column_panel);
-  std::fill_n(scratch.out, queries * columns, 0.0f);
-  std::fill_n(scratch.max, queries, kernels::minus_infinity);
-  std::fill_n(scratch.sum, queries, 0.0f);
-  if (is_plain_row(pass)) {
-    attend_row(pass);
+void clear_rows(const attended_rows& rows, extent count) {
+  blank(rows, count);
+  std::fill_n(rows.out, count * rows.columns, 0.0f);
+}
+
+void attend_block(const query_tile_pass& pass, key_range keys, const attended_rows& to) {
+  blank(to, pass.count());
+  if (are_few(pass) && are_alike(pass, keys)) {
+    attend_alike(pass, seen_of(pass, 0, keys), to);
+  } else if (are_few(pass) && pass.count() <= few_others) {
+    for (extent row = 0; row < pass.count(); ++row) {
+      attend_row(pass, row, seen_of(pass, row, keys), to);
+    }
   } else {
-    attend_panels(pass);
+    attend_panels(pass, keys, [&](extent row) { return to.from(row); }, [](auto&&...) {});
   }
-  add_sink(pass, columns);
+}
+
+// A row that sees nothing of a block stays as it is: its part of the block was not written.
+void merge_rows(const attended_rows& rows, const attended_rows& block, extent count) {
+  for (extent row = 0; row < count; row += column_panel) {
+    const attended_rows to = rows.from(row), added = block.from(row);
+    const auto factors = kernels::merge_statistics(to.statistics, added.statistics);
+    for (extent q = 0; q < std::min<extent>(column_panel, count - row); ++q) {
+      if (added.statistics.sum[q] == 0.0f) continue;
+      kernels::merge_row(to.out + q * to.columns, added.out + q * added.columns, to.columns,
+                         factors.before[q], factors.block[q]);
+    }
+  }
+}
+
+attended_rows attend_tile(const query_tile_pass& pass) {
+  const attended_rows rows = pass.scratch().attended(pass.head().value_dim);
+  const attended_rows block = pass.scratch().attended_block(pass.head().value_dim);
+  clear_rows(rows, pass.count());
+  if (are_few(pass)) {
+    pass.for_each_key_tile({0, pass.head().key_len}, [&](extent first_key, extent keys) {
+      attend_block(pass, {first_key, first_key + keys}, block);
+      merge_rows(rows, block, pass.count());
+    });
+  } else {
+    attend_panels(
+        pass, {0, pass.head().key_len}, [&](extent) { return block; },
+        [&](const panel_range& part, const attended_rows& added) {
+          merge_rows(rows.from(part.first_query - pass.first()), added, part.queries);
+        });
+  }
+  return rows;
 }
 
 }  // namespace qkv

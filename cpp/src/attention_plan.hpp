@@ -24,9 +24,13 @@ struct attention_sequence {
   extent query_begin, query_end;
   extent key_begin, key_end;
   extent query_offset;
+
+  extent query_len() const { return query_end - query_begin; }
+  extent key_len() const { return key_end - key_begin; }
 };
 
-// A tile of queries to work on, counted from its sequence's begin; `repeat` is its head, as a rule.
+// A tile of rows to work on, which are queries, counted from their sequence's begin; where several
+// heads lie side by side, those of one head after another. `repeat` is the first head, as a rule.
 struct tile_task {
   attention_sequence sequence;
   extent repeat;
@@ -53,24 +57,38 @@ class attention_plan {
 
   attention_head head(const attention_sequence& sequence, extent head) const;
 
-  // Runs body(task, worker) on every tile of queries, `repeats` times over.
+  // How many heads' queries go through the tiles as one: those of all heads that read the same keys
+  // where they are few, so that each key is read once for them all. 1 where a rule differs by head.
+  extent heads_side_by_side() const;
+
+  // Tasks of `repeats` times the tiles of each sequence, with `heads` heads side by side.
+  extent tasks(extent repeats, extent heads) const {
+    return sequences() * repeats * tiles_of(heads);
+  }
+  // The first tile of one of them.
+  tile_task task(extent number, extent repeats, extent heads) const;
+
+  // Runs body(task, worker) on every tile of rows, `repeats` times over.
   template <typename Body>
-  void for_each_tile(extent repeats, thread_pool& pool, const Body& body) const {
-    const extent tiles = packed() ? 1 : kernels::panels(sizes_.query_len, query_tile);
-    pool.run(sequences() * repeats * tiles, [&](extent task, int worker) {
-      const extent repeat = task / tiles % repeats;
-      const attention_sequence part = sequence(task / tiles / repeats);
-      const extent length = part.query_end - part.query_begin;
-      extent first = task % tiles * query_tile;
-      const extent end = packed() ? length : std::min(first + query_tile, length);
-      for (; first < end; first += query_tile) {
-        body(tile_task{part, repeat, first, std::min(query_tile, end - first)}, worker);
+  void for_each_tile(extent repeats, thread_pool& pool, const Body& body, extent heads = 1) const {
+    pool.run(tasks(repeats, heads), [&](extent number, int worker) {
+      tile_task tile = task(number, repeats, heads);
+      const extent end = packed() ? tile.sequence.query_len() * heads : tile.first + tile.count;
+      for (; tile.first < end; tile.first += query_tile) {
+        tile.count = std::min(query_tile, end - tile.first);
+        body(tile, worker);
       }
     });
   }
 
- private:
   bool packed() const { return options_.sequences.count > 0; }
+
+ private:
+  // Whether its position alone decides which keys a query sees, and how.
+  bool plain() const;
+  extent tiles_of(extent heads) const {
+    return packed() ? 1 : kernels::panels(sizes_.query_len * heads, query_tile);
+  }
 
   const attention_inputs& inputs_;
   const attention_options& options_;

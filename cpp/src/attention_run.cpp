@@ -6,12 +6,31 @@
 
 namespace qkv {
 
+namespace {
+
+// The sink is one more logit of a row: it joins the sum and weighs no value. A row that sees no key
+// stays one. Returns by what the weighed values shrink.
+float join_sink(float sink, kernels::softmax_rows row) {
+  if (sink == kernels::minus_infinity || *row.sum == 0.0f) return 1.0f;
+  const float largest = sink > *row.max ? sink : *row.max;
+  const float shrink = std::exp(*row.max - largest);
+  *row.sum = *row.sum * shrink + std::exp(sink - largest);
+  *row.max = largest;
+  return shrink;
+}
+
+}  // namespace
+
 bool attention_run::take(workspace& memory) {
   const attention_sizes& sizes = plan_.sizes();
   const byte_count bytes = tile_scratch::bytes(sizes.head_dim, sizes.value_dim);
   worker_floats_ = static_cast<extent>(bytes / sizeof(float));
   scratch_memory_ = memory.floats(worker_floats_, pool_.size());
   if (scratch_memory_ == nullptr) return false;
+  if (pool_.size() > 1) {
+    held_memory_ = memory.floats(attended_rows::floats(held_rows, sizes.value_dim));
+    if (held_memory_ == nullptr) return false;
+  }
   if (!outputs_.weights && !outputs_.mean_weights) return true;
   row_max_ = memory.floats(sizes.batch * sizes.num_heads, sizes.query_len);
   row_sum_ = memory.floats(sizes.batch * sizes.num_heads, sizes.query_len);
@@ -25,40 +44,72 @@ tile_scratch attention_run::scratch(int worker) const {
 }
 
 void attention_run::forward() {
-  plan_.for_each_tile(plan_.sizes().num_heads, pool_, [&](const tile_task& task, int worker) {
+  const extent heads = plan_.heads_side_by_side();
+  const key_split split(plan_, plan_.sizes().num_heads / heads, heads, pool_.size());
+  if (split.pays()) return forward_by_keys(split);
+  const auto attend = [&](const tile_task& task, int worker) {
     const attention_head head = plan_.head(task.sequence, task.repeat);
     const tile_scratch tiles = scratch(worker);
-    const query_tile_pass pass(head, tiles, task.first, task.count);
-    attention_fused_tile(pass);
-    finish_rows(pass, task.sequence, task.repeat);
-  });
+    finish_rows(task, attend_tile(query_tile_pass(head, tiles, task.first, task.count)));
+  };
+  plan_.for_each_tile(plan_.sizes().num_heads / heads, pool_, attend, heads);
 }
 
-// Divides by the sums, and by what dropout keeps. A row that saw no key has a sum of 0: zeros.
-void attention_run::finish_rows(const query_tile_pass& pass, const attention_sequence& part,
-                                extent head) {
+// Each part of the keys by itself, then merged in order, as within a tile: the same bits.
+void attention_run::forward_by_keys(const key_split& split) {
   const extent value_dim = plan_.sizes().value_dim;
-  const extent columns = kernels::padded(value_dim, kernels::column_panel);
-  const tile_scratch& tiles = pass.scratch();
-  const float kept = 1.0f - options_.dropout.probability;
-  for (extent q = 0; q < pass.count(); ++q) {
-    const extent query = part.query_begin + pass.first() + q;
-    const float sum = tiles.sum[q];
-    if (outputs_.out) {
-      float* to = outputs_.out.at(part.batch, head, query);
-      const simd::batch divisor = simd::broadcast(sum == 0.0f ? 1.0f : sum * kept);
-      kernels::map_row(tiles.out + q * columns, value_dim, to,
-                       [&](simd::batch value) { return value / divisor; });
-    }
-    if (outputs_.log_sum_exp) {
-      outputs_.log_sum_exp(part.batch, head, query) =
-          sum == 0.0f ? kernels::minus_infinity : tiles.max[q] + std::log(sum);
+  const auto held = [&](extent number) {
+    const extent floats = attended_rows::floats(split.rows(), value_dim);
+    return attended_rows::at(held_memory_ + number * floats, split.rows(), value_dim);
+  };
+  const attended_rows rows = scratch(0).attended(value_dim);
+  for (extent first = 0, count = 0; first < split.parts(); first += count) {
+    count = split.together(first);
+    pool_.run(count, [&](extent number, int worker) {
+      const split_part part = split.part(first + number);
+      const attention_head head = plan_.head(part.task.sequence, part.task.repeat);
+      const tile_scratch tiles = scratch(worker);
+      attend_block(query_tile_pass(head, tiles, part.task.first, part.task.count), part.keys,
+                   held(number));
+    });
+    for (extent number = 0; number < count; ++number) {
+      const split_part part = split.part(first + number);
+      if (part.first) clear_rows(rows, part.task.count);
+      merge_rows(rows, held(number), part.task.count);
+      if (part.last) finish_rows(part.task, rows);
     }
   }
+}
+
+void attention_run::finish_rows(const tile_task& task, const attended_rows& rows) {
+  const attention_sequence& part = task.sequence;
+  for (extent row = 0; row < task.count; ++row) {
+    const extent at = task.first + row;
+    finish_row(part.batch, task.repeat + at / part.query_len(),
+               part.query_begin + at % part.query_len(), rows.from(row));
+  }
+}
+
+// Divides by the sum, and by what dropout keeps. A row that saw no key has a sum of 0: zeros.
+void attention_run::finish_row(extent batch, extent head, extent query, const attended_rows& row) {
+  const float sink = options_.sinks != nullptr ? options_.sinks[head] : kernels::minus_infinity;
+  const float shrink = join_sink(sink, row.statistics);
+  const float row_max = *row.statistics.max, sum = *row.statistics.sum;
+  if (outputs_.out) {
+    const float kept = 1.0f - options_.dropout.probability;
+    const simd::batch divisor = simd::broadcast(sum == 0.0f ? 1.0f : sum * kept);
+    const simd::batch factor = simd::broadcast(shrink);
+    kernels::map_row(row.out, outputs_.out.shape[3], outputs_.out.at(batch, head, query),
+                     [&](simd::batch value) { return value * factor / divisor; });
+  }
+  if (outputs_.log_sum_exp) {
+    outputs_.log_sum_exp(batch, head, query) =
+        sum == 0.0f ? kernels::minus_infinity : row_max + std::log(sum);
+  }
   if (row_max_ == nullptr) return;
-  const std::uint64_t first_row = pass.head().first_row + pass.first();
-  std::copy_n(tiles.max, pass.count(), row_max_ + first_row);
-  std::copy_n(tiles.sum, pass.count(), row_sum_ + first_row);
+  const extent number = (batch * plan_.sizes().num_heads + head) * plan_.sizes().query_len + query;
+  row_max_[number] = row_max;
+  row_sum_[number] = sum;
 }
 
 void attention_run::recall_statistics(const query_tile_pass& pass) const {

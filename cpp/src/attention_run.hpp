@@ -1,7 +1,7 @@
 // One call of attention_forward(), pass by pass.
 #pragma once
 
-#include "attention_plan.hpp"
+#include "key_split.hpp"
 
 namespace qkv {
 
@@ -24,8 +24,10 @@ class attention_run {
   void write_scores();
 
  private:
+  void forward_by_keys(const key_split& split);
   tile_scratch scratch(int worker) const;
-  void finish_rows(const query_tile_pass& pass, const attention_sequence& part, extent head);
+  void finish_rows(const tile_task& task, const attended_rows& rows);
+  void finish_row(extent batch, extent head, extent query, const attended_rows& row);
   void recall_statistics(const query_tile_pass& pass) const;
 
   attention_plan plan_;
@@ -34,6 +36,7 @@ class attention_run {
   thread_pool& pool_;
   float* scratch_memory_ = nullptr;
   extent worker_floats_ = 0;
+  float* held_memory_ = nullptr;
   // (batch, num_heads, query_len), where weights are wanted.
   float* row_max_ = nullptr;
   float* row_sum_ = nullptr;

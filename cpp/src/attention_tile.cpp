@@ -24,7 +24,9 @@ void for_each_block(extent head_dim, extent value_dim, const Block& block) {
   block(&tile_scratch::out, query_tile, value_columns);
   block(&tile_scratch::max, query_tile, 1);
   block(&tile_scratch::sum, query_tile, 1);
-  block(&tile_scratch::rescale, query_tile, 1);
+  block(&tile_scratch::block_out, column_panel, value_columns);
+  block(&tile_scratch::block_max, column_panel, 1);
+  block(&tile_scratch::block_sum, column_panel, 1);
 }
 }  // namespace
 
@@ -70,10 +72,10 @@ void query_tile_pass::scale_scores(float* scores, extent count) const {
   if (!scales_queries()) scale(scores, count);
 }
 
-key_range query_tile_pass::keys_of(extent begin, extent end) const {
-  key_range seen{head_.key_len, 0};
-  for (extent query = begin; query < end; ++query) {
-    const key_range keys = head_.rules.keys_for(query);
+key_range attention_head::keys_of(extent begin, extent end) const {
+  key_range seen{key_len, 0};
+  for (extent row = begin; row < end; ++row) {
+    const key_range keys = rules.keys_for(row);
     if (keys.empty()) continue;
     seen = {std::min(seen.begin, keys.begin), std::max(seen.end, keys.end)};
   }
@@ -83,7 +85,7 @@ key_range query_tile_pass::keys_of(extent begin, extent end) const {
 kernels::panel_range query_tile_pass::visible_part(extent query, extent first_key,
                                                    extent keys) const {
   const extent queries = std::min<extent>(column_panel, count_ - query);
-  const key_range seen = keys_of(first_ + query, first_ + query + queries);
+  const key_range seen = head_.keys_of(first_ + query, first_ + query + queries);
   // Whole row panels from the left; what that adds is hidden again.
   const extent begin = std::clamp<extent>(seen.begin - first_key, 0, keys) / row_panel * row_panel;
   const extent end = std::clamp<extent>(seen.end - first_key, begin, keys);
@@ -118,13 +120,12 @@ void multiply_panel(extent depth, const float* rows, extent count, const float* 
   }
 }
 
-void add_weighted_rows(const float* weights, extent keys, const float* rows, extent row_stride,
-                       float* out, extent columns) {
+void weigh_rows(const float* weights, extent keys, const float* rows, extent row_stride, float* out,
+                extent columns, kernels::write mode) {
   for (extent column = 0; column < columns; column += column_panel) {
     for (extent q = 0; q < column_panel; q += row_panel) {
       kernels::gemm_tile(row_panel, column_panel, keys, weights + q, column_panel,
-                         rows + column * row_stride, {out + q * columns + column, columns},
-                         kernels::write::add);
+                         rows + column * row_stride, {out + q * columns + column, columns}, mode);
     }
   }
 }

@@ -16,15 +16,45 @@ struct head_rows {
   extent stride;
 };
 
-// One query head with the key head that it reads, of one sequence.
+// One query head with the key head that it reads, of one sequence; or the queries of several heads
+// that read the same one, as rows one after another.
 struct attention_head {
   head_rows query, key, value;
-  extent query_len, key_len, head_dim, value_dim;
+  extent key_len, head_dim, value_dim;
   float scale;
   kernels::score_rules rules;
-  float sink;  // -Infinity: none
+  float sink;  // -Infinity: none; of the first of several heads
   attention_dropout dropout;
   std::uint64_t first_row;  // of query 0, counted over all batches and heads
+  // Whether its position alone decides which keys a query sees, and how.
+  bool plain;
+
+  // The union of what rows [begin, end) see by their positions.
+  key_range keys_of(extent begin, extent end) const;
+};
+
+// What some keys give to rows, [rows]: values weighed by exp(score - max), not yet divided by the
+// sum.
+struct attended_rows {
+  float* out;  // [rows][columns], rows and columns padded to panels
+  extent columns;
+  kernels::softmax_rows statistics;
+
+  // In memory of so many floats.
+  static constexpr extent floats(extent rows, extent value_dim) {
+    return kernels::padded(rows, kernels::column_panel) *
+           (kernels::padded(value_dim, kernels::column_panel) + 2);
+  }
+  static attended_rows at(float* memory, extent rows, extent value_dim) {
+    const extent count = kernels::padded(rows, kernels::column_panel);
+    return {memory + 2 * count,
+            kernels::padded(value_dim, kernels::column_panel),
+            {memory, memory + count}};
+  }
+
+  attended_rows from(extent row) const {
+    return {out + row * columns, columns, {statistics.max + row, statistics.sum + row}};
+  }
 };
 
 // The tiles of one worker.
@@ -33,16 +63,23 @@ struct tile_scratch {
   float* key;     // row panels of key_tile keys
   float* value;   // column panels of key_tile values
   float* scores;  // [key_tile][column_panel]
-  float* out;     // [query_tile][padded value_dim], not yet divided by the sum
-  float* max;     // [query_tile] each
+  // attended_rows of query_tile rows, and of a panel's rows and one block of keys.
+  float* out;
+  float* max;
   float* sum;
-  float* rescale;
+  float* block_out;
+  float* block_max;
+  float* block_sum;
 
   static tile_scratch take(workspace& memory, extent head_dim, extent value_dim);
   static byte_count bytes(extent head_dim, extent value_dim);
 
-  kernels::softmax_rows rows(extent first) const {
-    return {max + first, sum + first, rescale + first};
+  kernels::softmax_rows rows(extent first) const { return {max + first, sum + first}; }
+  attended_rows attended(extent value_dim) const {
+    return {out, kernels::padded(value_dim, kernels::column_panel), rows(0)};
+  }
+  attended_rows attended_block(extent value_dim) const {
+    return {block_out, kernels::padded(value_dim, kernels::column_panel), {block_max, block_sum}};
   }
 };
 
@@ -64,7 +101,7 @@ class query_tile_pass {
   // Likewise within `limits`, and nothing packed. A tile that the rules hide wholly costs nothing.
   template <typename Tile>
   void for_each_key_tile(key_range limits, const Tile& tile) const {
-    const key_range range = keys_of(first_, first_ + count_);
+    const key_range range = head_.keys_of(first_, first_ + count_);
     const extent end = std::min(range.end, limits.end);
     extent key = std::max(range.begin / key_tile * key_tile, limits.begin);
     for (; key < end; key += key_tile) {
@@ -109,8 +146,6 @@ class query_tile_pass {
  private:
   bool scales_queries() const;
   void scale(float* elements, extent count) const;
-  // The union of what queries [begin, end) of the head see.
-  key_range keys_of(extent begin, extent end) const;
   kernels::panel_range visible_part(extent query, extent first_key, extent keys) const;
 
   const attention_head& head_;
@@ -122,9 +157,10 @@ class query_tile_pass {
 // to [count][column_panel] = rows, in row panels, times one column panel, both `depth` deep.
 void multiply_panel(extent depth, const float* rows, extent count, const float* columns, float* to);
 
-// out += weights^T . rows: weights [key][column_panel], rows in column panels `row_stride` deep.
-void add_weighted_rows(const float* weights, extent keys, const float* rows, extent row_stride,
-                       float* out, extent columns);
+// out = weights^T . rows, or that added to it: weights [key][column_panel], rows in column panels
+// `row_stride` deep.
+void weigh_rows(const float* weights, extent keys, const float* rows, extent row_stride, float* out,
+                extent columns, kernels::write mode);
 
 // Sets dropped weights to 0.
 void drop(const attention_head& head, const kernels::panel_range& part, float* weights);
@@ -152,8 +188,14 @@ void add_non_finite(const attention_head& head, const kernels::panel_range& part
   }
 }
 
-// Fills scratch out, max and sum for the tile; no score matrix is held.
-void attention_fused_tile(const query_tile_pass& pass);
+// The rows of a tile attend to all keys: block after block is merged, and no score matrix is held.
+// Gives what lies in the scratch.
+attended_rows attend_tile(const query_tile_pass& pass);
+
+// The same in parts: clear, then merge what attend_block() made of block after block.
+void attend_block(const query_tile_pass& pass, key_range keys, const attended_rows& to);
+void clear_rows(const attended_rows& rows, extent count);
+void merge_rows(const attended_rows& rows, const attended_rows& block, extent count);
 
 // Writes the rows of the tile to `rows`, `stride` apart, as far as keys are visible; the rest stays
 // as it is. Weights need the rows' final max and sum in the scratch.

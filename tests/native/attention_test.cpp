@@ -165,6 +165,30 @@ TEST_CASE("the same bits for any number of threads, in a batch or alone, with ex
   CHECK(std::equal(made.out.begin(), made.out.end(), &expected.out[4 * 257 * 24]));
 }
 
+TEST_CASE("the same bits for any threads where they share out the keys of a few rows") {
+  // One head, more tiles of keys than are held at once, grouped heads of two batches, several tiles
+  // of queries, and pairs that each have to be looked at.
+  const reference::attention_sizes all[] = {{1, 1, 1, 1, 5000, 64, 64}, {1, 1, 1, 3, 12000, 40, 20},
+                                            {2, 6, 2, 2, 1100, 64, 67}, {1, 1, 1, 20, 1100, 20, 30},
+                                            {3, 1, 1, 300, 600, 20, 9}, {1, 1, 1, 4, 4000, 64, 0}};
+  for (const auto& sizes : all) {
+    CAPTURE(sizes.query_len);
+    CAPTURE(sizes.key_len);
+    attention_case one(sizes, 16);
+    const std::int32_t lengths[] = {static_cast<std::int32_t>(sizes.key_len - 200), 513, 600};
+    const std::vector<float> slopes(sizes.num_heads, 0.01f);
+    if (sizes.batch > 1) one.rules.mask.key_lengths = lengths;
+    one.set_causal_bottom_right();
+    for (int turn = 0; turn < 3; ++turn) {
+      if (turn == 1) one.rules.mask.window_left = sizes.key_len / 2;
+      if (turn == 2) one.rules.alibi_slopes = slopes.data();
+      CAPTURE(turn);
+      const auto expected = one.run(1);
+      for (int threads : {2, 3, 8}) CHECK(one.run(threads) == expected);
+    }
+  }
+}
+
 TEST_CASE("permuting queries permutes rows, bit for bit") {
   const attention_case forward({1, 1, 1, 77, 50, 12, 7}, 12);
   attention_case backward = forward;
@@ -177,39 +201,57 @@ TEST_CASE("permuting queries permutes rows, bit for bit") {
   }
 }
 
-// A query alone reads keys and values as they lie, many read them from panels.
-TEST_CASE("a query alone has the bits that it has among others") {
-  const extent lengths[] = {1, 3, 4, 9, 127, 128, 131, 300}, dims[] = {1, 3, 4, 20, 64, 67};
+// Few queries, and those of heads that read the same keys, go other ways than many do.
+TEST_CASE("a few queries have the bits that they have among others") {
+  const extent lengths[] = {1, 3, 4, 9, 127, 128, 131, 300, 520}, dims[] = {1, 3, 4, 20, 64, 67};
+  struct part {
+    extent heads, queries;
+  };
+  const part parts[] = {{2, 1}, {1, 2}, {4, 1}, {1, 4}, {8, 1}, {1, 5}, {3, 2}, {1, 8}, {5, 7}};
+  constexpr extent all = 11;
+  extent turn = 0;
   for (extent key_len : lengths) {
     for (extent dim : dims) {
-      attention_case many({1, 2, 1, 11, key_len, dim, dim % 9 + 30}, key_len * 100 + dim);
-      std::vector<float> sinks{0.5f, -1.0f};
+      const auto [heads, queries] = parts[turn++ % std::size(parts)];
+      CAPTURE(key_len);
+      CAPTURE(dim);
+      CAPTURE(heads);
+      CAPTURE(queries);
+      attention_case many({1, heads, 1, all, key_len, dim, dim % 9 + 30}, key_len * 100 + dim);
+      const std::vector<float> sinks{0.5f, -1.0f, 2.0f, 0.0f, 1.0f, -2.0f, 0.1f, 3.0f};
       many.set_causal_bottom_right();
-      many.rules.mask.window_left = key_len / 2 + 1;
+      if (turn % 3 != 0) many.rules.mask.window_left = key_len / 2 + 1;
       many.rules.softcap = dim % 2 == 0 ? 3.0f : 0.0f;
       many.rules.sinks = dim == 64 ? sinks.data() : nullptr;
       const auto together = many.run();
-      for (extent query = 0; query < 11; ++query) {
-        attention_case alone = many;
-        alone.sizes.query_len = 1;
-        alone.rules.mask.query_offset += query;
-        alone.query.clear();
-        for (extent head = 0; head < 2; ++head) {
-          const float* row = many.query.data() + (head * 11 + query) * dim;
-          alone.query.insert(alone.query.end(), row, row + dim);
+      for (extent first = 0; first + queries <= all; ++first) {
+        attention_case few = many;
+        few.sizes.query_len = queries;
+        few.rules.mask.query_offset += first;
+        few.query.clear();
+        for (extent head = 0; head < heads; ++head) {
+          const float* row = many.query.data() + (head * all + first) * dim;
+          few.query.insert(few.query.end(), row, row + queries * dim);
         }
-        const auto made = alone.run();
+        const auto made = few.run();
         const extent value_dim = many.sizes.value_dim;
-        for (extent head = 0; head < 2; ++head) {
-          const extent row = head * 11 + query;
-          CHECK(std::equal(made.out.begin() + head * value_dim,
-                           made.out.begin() + (head + 1) * value_dim,
-                           together.out.begin() + row * value_dim));
-          CHECK_EQ(made.log_sum_exp[head], together.log_sum_exp[row]);
+        for (extent row = 0; row < heads * queries; ++row) {
+          const extent among = row / queries * all + first + row % queries;
+          CHECK(std::equal(made.out.begin() + row * value_dim,
+                           made.out.begin() + (row + 1) * value_dim,
+                           together.out.begin() + among * value_dim));
+          CHECK_EQ(made.log_sum_exp[row], together.log_sum_exp[among]);
         }
       }
     }
   }
+}
+
+TEST_CASE("one query of each of several packed sequences, with grouped heads, is right") {
+  attention_case one({1, 8, 2, 5, 700, 16, 12}, 15);
+  const std::int32_t queries[] = {0, 1, 2, 3, 4, 5}, keys[] = {0, 10, 300, 300, 301, 700};
+  one.rules.sequences = {5, queries, keys};
+  one.check();
 }
 
 TEST_CASE("nothing to attend, nothing to compute") {
@@ -223,27 +265,34 @@ TEST_CASE("nothing to attend, nothing to compute") {
 }
 
 TEST_CASE("strides stand for layouts without a copy") {
-  const attention_case one({2, 3, 3, 11, 13, 6, 6}, 13);
-  const auto expected = one.run();
-  // (batch, length, heads, dim) memory of the same query.
-  std::vector<float> swapped(one.query.size()), out(expected.out.size(), quiet_nan);
-  const std::array<extent, 4> strides{11 * 3 * 6, 6, 3 * 6, 1};
-  attention_inputs inputs = one.inputs();
-  view<float, 4> query{swapped.data(), inputs.query.shape, strides};
-  for (extent b = 0; b < 2; ++b) {
-    for (extent h = 0; h < 3; ++h) {
-      for (extent i = 0; i < 11; ++i) {
-        for (extent d = 0; d < 6; ++d) query(b, h, i, d) = inputs.query(b, h, i, d);
+  for (const auto& sizes : {reference::attention_sizes{2, 3, 3, 11, 13, 6, 6},
+                            {2, 4, 1, 3, 300, 6, 6},
+                            {2, 4, 1, 1, 300, 6, 6}}) {
+    const attention_case one(sizes, 13);
+    const auto expected = one.run();
+    const auto& [batch, heads, kv_heads, queries, keys, dim, value_dim] = sizes;
+    // (batch, length, heads, dim) memory of the same query.
+    std::vector<float> swapped(one.query.size()), out(expected.out.size(), quiet_nan);
+    const std::array<extent, 4> strides{queries * heads * dim, dim, heads * dim, 1};
+    attention_inputs inputs = one.inputs();
+    const view<float, 4> query{swapped.data(), inputs.query.shape, strides};
+    const view<float, 4> swapped_out{out.data(), inputs.query.shape, strides};
+    const auto for_each_element = [&, heads = heads, queries = queries,
+                                   dim = dim](const auto& body) {
+      for (extent i = 0; i < std::ssize(out); ++i) {
+        const extent row = i / dim;
+        body(row / queries / heads, row / queries % heads, row % queries, i % dim);
       }
-    }
+    };
+    for_each_element([&](auto... at) { query(at...) = inputs.query(at...); });
+    inputs.query = query;
+    thread_pool pool(1);
+    scratch memory(attention_workspace_bytes(dim, value_dim, 1));
+    attention_outputs outputs;
+    outputs.out = swapped_out;
+    REQUIRE_EQ(attention_forward(inputs, one.options(), outputs, memory, pool), status::ok);
+    const auto contiguous =
+        view<const float, 4>::contiguous(expected.out.data(), inputs.query.shape);
+    for_each_element([&](auto... at) { CHECK_EQ(swapped_out(at...), contiguous(at...)); });
   }
-  inputs.query = query;
-  const view<float, 4> swapped_out{out.data(), inputs.query.shape, strides};
-  thread_pool pool(1);
-  scratch memory(attention_workspace_bytes(6, 6, 1));
-  attention_outputs outputs;
-  outputs.out = swapped_out;
-  REQUIRE_EQ(attention_forward(inputs, one.options(), outputs, memory, pool), status::ok);
-  for (extent i = 0; i < 11; ++i)
-    CHECK_EQ(swapped_out(1, 2, i, 5), expected.out[((3 + 2) * 11 + i) * 6 + 5]);
 }

@@ -3,6 +3,7 @@
 // so a query's bits do not depend on how many others came with it.
 #pragma once
 
+#include "kernels/gemm.hpp"
 #include "kernels/online_softmax.hpp"
 #include "kernels/row.hpp"
 
@@ -38,64 +39,89 @@ template <int Groups>
   for (int g = 0; g < Groups; ++g) simd::store(scores + g * simd::lanes, sum[g]);
 }
 
-// The query lies alone in a column panel. Writes `keys` scores, rounded up to whole batches.
+// The query is a column of a column panel. Writes `keys` scores, rounded up to whole batches.
 inline void score_row(extent head_dim, const float* key, extent stride, extent keys,
                       const float* query, float* scores) {
-  // Two chains at once, so that they do not wait for each other.
-  constexpr extent pair = 2 * simd::lanes;
+  // Four chains at once, so that they do not wait for each other.
+  constexpr extent four = 4 * simd::lanes;
   extent j = 0;
-  for (; j + pair <= keys; j += pair) {
-    score_keys<2>(head_dim, key + j * stride, stride, pair, query, scores + j);
+  for (; j + four <= keys; j += four) {
+    score_keys<4>(head_dim, key + j * stride, stride, four, query, scores + j);
   }
   for (; j < keys; j += simd::lanes) {
     score_keys<1>(head_dim, key + j * stride, stride, keys - j - 1, query, scores + j);
   }
 }
 
-// online_softmax() of one query, whose scores lie side by side.
-inline void online_softmax_row(float* scores, extent keys, softmax_rows row) {
-  float largest = *row.max;
-  for (extent j = 0; j < keys; ++j) largest = scores[j] > largest ? scores[j] : largest;
-  const simd::batch shift = softmax_shift(simd::broadcast(largest));
+// block_softmax() of one query, whose scores lie side by side, but for the sum. Returns the
+// largest.
+inline float block_exponentials(float* scores, extent keys) {
+  simd::batch largest = simd::broadcast(minus_infinity);
+  extent j = 0;
+  for (; j + simd::lanes <= keys; j += simd::lanes) {
+    largest = simd::max(largest, simd::load(scores + j));
+  }
+  float row_max = simd::max_lanes(largest);
+  for (; j < keys; ++j) row_max = scores[j] > row_max ? scores[j] : row_max;
+  const simd::batch shift = softmax_shift(simd::broadcast(row_max));
   map_row(scores, keys, scores,
           [&](simd::batch score) { return simd::exp_nonpositive(score - shift); });
-  float sum = 0;
-  for (extent j = 0; j < keys; ++j) sum += scores[j];
-  const simd::batch rescale = simd::exp_nonpositive(simd::broadcast(*row.max) - shift);
-  *row.max = largest;
-  *row.sum = simd::first_lane(simd::madd(simd::broadcast(*row.sum), rescale, simd::broadcast(sum)));
-  *row.rescale = simd::first_lane(rescale);
+  return row_max;
 }
 
-// out[0 ... columns) += sum over the keys of weights[j] * value[j], columns <= Vectors * lanes.
-template <int Vectors>
+// How far apart rows of weights lie: a constant, so that one address serves all of them.
+inline constexpr extent weight_stride = 256;
+
+// out[r][0 ... columns) = sum over the keys of weights[r][j] * value[j] for Rows rows, columns <=
+// Vectors * lanes, and all of them if Whole. If Sum, sums[r] = the sum of its weights: anywhere
+// else its chain would be waited for.
+template <int Rows, int Vectors, bool Whole, bool Sum>
 [[gnu::noinline]] void weigh_columns(const float* weights, extent keys, const float* value,
-                                     extent stride, extent columns, float* out) {
-  std::array<simd::batch, Vectors> sum;
-  sum.fill(simd::zero());
+                                     extent stride, extent columns, result_matrix out,
+                                     float* sums) {
+  tile<Rows, Vectors> sum;
+  std::array<simd::batch, Rows> total;
+  for (auto& row : sum) row.fill(simd::zero());
+  total.fill(simd::zero());
   for (extent j = 0; j < keys; ++j, value += stride) {
-    const simd::batch weight = simd::broadcast(weights[j]);
+    std::array<simd::batch, Vectors> numbers;
     for (int v = 0; v < Vectors; ++v) {
-      const extent column = v * simd::lanes;
-      sum[v] = simd::madd(weight, load_row(value + column, columns - column), sum[v]);
+      const float* at = value + v * simd::lanes;
+      numbers[v] = Whole ? simd::load(at) : load_row(at, columns - v * simd::lanes);
+    }
+    for (int r = 0; r < Rows; ++r) {
+      const simd::batch weight = simd::broadcast(weights[r * weight_stride + j]);
+      if (Sum) total[r] = total[r] + weight;
+      for (int v = 0; v < Vectors; ++v) sum[r][v] = simd::madd(weight, numbers[v], sum[r][v]);
     }
   }
-  for (int v = 0; v < Vectors; ++v) {
-    float* to = out + v * simd::lanes;
-    simd::store(to, simd::load(to) + sum[v]);
+  for (int r = 0; r < Rows; ++r) {
+    write_row(sum[r], out.data + r * out.row_stride, write::store);
+    if (Sum) sums[r] = simd::first_lane(total[r]);
   }
 }
 
-// `out` holds whole batches.
-inline void weigh_values(const float* weights, extent keys, const float* value, extent stride,
-                         extent value_dim, float* out) {
-  constexpr int vectors = 8;
+// Writes whole batches to the rows of `out`, and the sums of the weights of each.
+template <int Rows>
+void weigh_values(const float* weights, extent keys, const float* value, extent stride,
+                  extent value_dim, result_matrix out, float* sums) {
+  constexpr int vectors = 8 / Rows;
+  constexpr extent wide = vectors * simd::lanes;
   extent d = 0;
-  for (; d + vectors * simd::lanes <= value_dim; d += vectors * simd::lanes) {
-    weigh_columns<vectors>(weights, keys, value + d, stride, vectors * simd::lanes, out + d);
+  // One row alone has the registers for its sum too.
+  if (Rows == 1 && wide <= value_dim) {
+    weigh_columns<Rows, vectors, true, Rows == 1>(weights, keys, value, stride, wide, out, sums);
+    d = wide;
+  } else {
+    weigh_columns<Rows, 0, true, true>(weights, keys, value, stride, 0, out, sums);
+  }
+  for (; d + wide <= value_dim; d += wide) {
+    weigh_columns<Rows, vectors, true, false>(weights, keys, value + d, stride, wide,
+                                              {out.data + d, out.row_stride}, sums);
   }
   for (; d < value_dim; d += simd::lanes) {
-    weigh_columns<1>(weights, keys, value + d, stride, value_dim - d, out + d);
+    weigh_columns<Rows, 1, false, false>(weights, keys, value + d, stride, value_dim - d,
+                                         {out.data + d, out.row_stride}, sums);
   }
 }
 

@@ -1,5 +1,7 @@
-// Softmax over keys that arrive tile by tile (Milakov & Gimelshein, "Online normalizer calculation
-// for softmax", 2018). Scores lie as [key][query]: a lane is a query, so nothing crosses lanes.
+// Softmax over blocks of keys: each by itself, then merged one after another by their maxima and
+// sums (Milakov & Gimelshein, "Online normalizer calculation for softmax", 2018). Which thread made
+// a block, or when, is no matter to the bits. Scores lie as [key][query]: a lane is a query, so
+// nothing crosses lanes.
 #pragma once
 
 #include <limits>
@@ -17,21 +19,19 @@ inline simd::batch softmax_shift(simd::batch row_max) {
   return xsimd::select(row_max == simd::broadcast(minus_infinity), simd::zero(), row_max);
 }
 
-// The statistics of column_panel queries: the largest score so far and the sum of exp(score - max),
-// and by how much this tile made earlier sums shrink.
+// The statistics of column_panel queries over some keys: the largest score and the sum of
+// exp(score - max).
 struct softmax_rows {
   float* max;
   float* sum;
-  float* rescale;
 };
 
-// scores [keys][column_panel] become exp(score - max) in place. A NaN score makes its row's sum
-// NaN; a forbidden one (-Infinity) becomes exactly 0.
-[[gnu::noinline]] inline void online_softmax(float* scores, extent keys, softmax_rows rows) {
+// scores [keys][column_panel] become exp(score - max) in place; writes `rows`. A NaN score makes
+// its row's sum NaN; a forbidden one (-Infinity) becomes exactly 0.
+[[gnu::noinline]] inline void block_softmax(float* scores, extent keys, softmax_rows rows) {
   using panel_row = std::array<simd::batch, panel_vectors>;
-  panel_row old_max, row_max, shift, sum;
-  for (int v = 0; v < panel_vectors; ++v)
-    row_max[v] = old_max[v] = simd::load(rows.max + v * simd::lanes);
+  panel_row row_max, shift, sum;
+  row_max.fill(simd::broadcast(minus_infinity));
   // Keys in groups, so that the maxima do not all wait for each other.
   constexpr extent group = 4;
   extent key = 0;
@@ -65,11 +65,39 @@ struct softmax_rows {
     }
   }
   for (int v = 0; v < panel_vectors; ++v) {
-    const int lane = v * simd::lanes;
-    const simd::batch rescale = simd::exp_nonpositive(old_max[v] - shift[v]);
-    simd::store(rows.max + lane, row_max[v]);
-    simd::store(rows.sum + lane, simd::madd(simd::load(rows.sum + lane), rescale, sum[v]));
-    simd::store(rows.rescale + lane, rescale);
+    simd::store(rows.max + v * simd::lanes, row_max[v]);
+    simd::store(rows.sum + v * simd::lanes, sum[v]);
+  }
+}
+
+// By what to multiply what two sets of keys weighed, so that it may be added.
+struct merge_factors {
+  float before[column_panel];
+  float block[column_panel];
+};
+
+// Joins the statistics of a block to those of the keys before it.
+[[gnu::noinline]] inline merge_factors merge_statistics(softmax_rows rows, softmax_rows block) {
+  merge_factors factors;
+  for (int lane = 0; lane < column_panel; lane += simd::lanes) {
+    const simd::batch before = simd::load(rows.max + lane), added = simd::load(block.max + lane);
+    const simd::batch row_max = simd::max(before, added), shift = softmax_shift(row_max);
+    const simd::batch shrink = simd::exp_nonpositive(before - shift);
+    const simd::batch factor = simd::exp_nonpositive(added - shift);
+    const simd::batch sum = simd::load(block.sum + lane) * factor;
+    simd::store(rows.max + lane, row_max);
+    simd::store(rows.sum + lane, simd::madd(simd::load(rows.sum + lane), shrink, sum));
+    simd::store(factors.before + lane, shrink);
+    simd::store(factors.block + lane, factor);
+  }
+  return factors;
+}
+
+// to = to * before + block * factor
+inline void merge_row(float* to, const float* block, extent count, float before, float factor) {
+  const simd::batch shrink = simd::broadcast(before), share = simd::broadcast(factor);
+  for (extent d = 0; d < count; d += simd::lanes) {
+    simd::store(to + d, simd::madd(simd::load(to + d), shrink, simd::load(block + d) * share));
   }
 }
 

@@ -18,25 +18,22 @@ void pack_rows(const float* from, extent row_stride, extent rows, extent depth, 
     const extent used = std::min<extent>(Width, rows - row);
     const float* panel = from + row * row_stride;
     extent k = 0;
+    if (used < Width) std::fill_n(to, depth * Width, 0.0f);
     // Wider batches than panels are left to the loop below.
     if constexpr (Width % simd::lanes == 0) {
-      if (used == Width) {
-        for (; k + simd::lanes <= depth; k += simd::lanes) {
-          for (extent r = 0; r < Width; r += simd::lanes) {
-            simd::batch block[simd::lanes];
-            for (int i = 0; i < simd::lanes; ++i) {
-              block[i] = simd::load(panel + (r + i) * row_stride + k);
-            }
-            simd::transpose(block);
-            for (int i = 0; i < simd::lanes; ++i) simd::store(to + (k + i) * Width + r, block[i]);
+      for (; used == Width && k + simd::lanes <= depth; k += simd::lanes) {
+        for (extent r = 0; r < Width; r += simd::lanes) {
+          simd::batch block[simd::lanes];
+          for (int i = 0; i < simd::lanes; ++i) {
+            block[i] = simd::load(panel + (r + i) * row_stride + k);
           }
+          simd::transpose(block);
+          for (int i = 0; i < simd::lanes; ++i) simd::store(to + (k + i) * Width + r, block[i]);
         }
       }
     }
     for (; k < depth; ++k) {
-      for (extent r = 0; r < Width; ++r) {
-        to[k * Width + r] = r < used ? panel[r * row_stride + k] : 0.0f;
-      }
+      for (extent r = 0; r < used; ++r) to[k * Width + r] = panel[r * row_stride + k];
     }
   }
 }

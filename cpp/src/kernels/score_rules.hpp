@@ -26,10 +26,14 @@ struct score_rules {
   float alibi_slope;
   extent batch, head;
   extent query_base, key_base;
+  extent query_len;     // more rows than these are the same queries of the next heads
   extent key_len;       // those of the sequence that are valid
   extent query_offset;  // position of its first query among its keys
 
-  key_range keys_for(extent query) const { return mask.keys_at(query + query_offset, key_len); }
+  key_range keys_for(extent query) const {
+    const extent own = query < query_len ? query : query % query_len;
+    return mask.keys_at(own + query_offset, key_len);
+  }
 
   bool allowed(extent query, extent key) const {
     return !mask.allowed || mask.allowed(batch, head, query_base + query, key_base + key) != 0;

@@ -38,11 +38,11 @@ std::function<void()> gemm_kernel_of_four_rows() {
   };
 }
 
-std::function<void()> online_softmax_of(extent keys) {
+std::function<void()> block_softmax_of(extent keys) {
   using namespace kernels;
   return [=, scores = some(keys * column_panel), max = numbers(column_panel),
-          sum = numbers(column_panel), rescale = numbers(column_panel)]() mutable {
-    online_softmax(scores.data(), keys, {max.data(), sum.data(), rescale.data()});
+          sum = numbers(column_panel)]() mutable {
+    block_softmax(scores.data(), keys, {max.data(), sum.data()});
   };
 }
 
@@ -217,7 +217,7 @@ std::vector<counted_case> counted_cases() {
   thread_pool& pool = caller_only();
   return {
       {"gemm kernel, 4 rows, depth 256", gemm_kernel_of_four_rows()},
-      {"online softmax, 128 keys", online_softmax_of(128)},
+      {"block softmax, 128 keys", block_softmax_of(128)},
       {"linear 64 x 256 x 64", linear(64, 256, 64)},
       {"linear 3 x 100 x 50", linear(3, 100, 50)},
       {"linear 1 x 256 x 256", linear(1, 256, 256)},
@@ -229,6 +229,8 @@ std::vector<counted_case> counted_cases() {
       {"attention 2 x 64 x 64, rules of scores", attention({2, 2, 64, 64}, score_rules)},
       {"attention 2 x 64 x 64, weights wanted", attention({2, 2, 64, 64}, {}, true)},
       {"attention, 1 query on 500 keys", attention({1, 1, 1, 500})},
+      {"attention, 1 query of 4 heads on 500 keys", attention({4, 1, 1, 500})},
+      {"attention, 3 queries on 500 keys", attention({1, 1, 3, 500})},
       {"attention backward 2 x 150 x 64", attention_back({2, 2, 150, 150})},
       {"attention backward 1 x 500 x 64, causal", attention_back({1, 1, 500, 500}, causal)},
       {"attention backward 2 x 64 x 64, 1 key head, rules of scores",
