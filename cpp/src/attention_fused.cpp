@@ -33,16 +33,30 @@ bool are_alike(const query_tile_pass& pass, key_range block) {
   return true;
 }
 
-// Scores [row][key_tile] of Rows rows become weights, and weigh the values.
+// Where scores are kept, those of keys that no panel looks at are hidden.
+void hide_kept(const query_tile_pass& pass, key_range keys) {
+  const attention_head& head = pass.head();
+  if (head.scores.data == nullptr || (!head.rules.mask.allowed && !head.rules.bias)) return;
+  for (extent row = pass.first(); row < pass.first() + pass.count(); ++row) {
+    float* scores = head.scores.data + row * head.scores.stride;
+    std::fill(scores + keys.begin, scores + keys.end, kernels::minus_infinity);
+  }
+}
+
+// Products [row][key_tile] of Rows rows from `row` on become weights, and weigh the values.
 template <int Rows>
-void weigh(const query_tile_pass& pass, key_range keys, const attended_rows& to) {
+void weigh(const query_tile_pass& pass, extent row, key_range keys, const attended_rows& to) {
   const attention_head& head = pass.head();
   const extent count = keys.end - keys.begin;
-  for (extent row = 0; row < Rows; ++row) {
-    float* scores = pass.scratch().scores + row * key_tile;
+  for (extent r = 0; r < Rows; ++r) {
+    float* scores = pass.scratch().scores + r * key_tile;
     pass.scale_scores(scores, kernels::padded(count, simd::lanes));
     head.rules.cap(scores, kernels::panels(count, column_panel));
-    to.statistics.max[row] = kernels::block_exponentials(scores, count);
+    if (head.scores.data != nullptr) {
+      const extent kept = (pass.first() + row + r) * head.scores.stride + keys.begin;
+      std::copy_n(scores, count, head.scores.data + kept);
+    }
+    to.statistics.max[r] = kernels::block_exponentials(scores, count);
   }
   kernels::weigh_values<Rows>(pass.scratch().scores, count,
                               head.value.data + keys.begin * head.value.stride, head.value.stride,
@@ -55,7 +69,7 @@ void attend_row(const query_tile_pass& pass, extent row, key_range keys, const a
   if (keys.empty()) return;
   kernels::score_row(head.head_dim, head.key.data + keys.begin * head.key.stride, head.key.stride,
                      keys.end - keys.begin, pass.scratch().query + row, pass.scratch().scores);
-  weigh<1>(pass, keys, to.from(row));
+  weigh<1>(pass, row, keys, to.from(row));
 }
 
 // Rows that see the same keys share what it takes to turn them over, four by four.
@@ -75,7 +89,7 @@ void attend_alike(const query_tile_pass& pass, key_range keys, const attended_ro
           pass.scratch().key + j * head.head_dim, column_panel, pass.scratch().scores + j, key_tile,
           kernels::write::store);
     }
-    weigh<row_panel>(pass, keys, to.from(row));
+    weigh<row_panel>(pass, row, keys, to.from(row));
   }
   for (; row < pass.count(); ++row) attend_row(pass, row, keys, to);
 }
@@ -87,6 +101,7 @@ void attend_panels(const query_tile_pass& pass, key_range limits, const RowsAt& 
   const attention_head& head = pass.head();
   const tile_scratch& scratch = pass.scratch();
   const extent columns = kernels::padded(head.value_dim, column_panel);
+  hide_kept(pass, limits);
   pass.for_each_key_tile(limits, [&](extent first_key, extent keys) {
     pass.pack_keys(first_key, keys);
     kernels::pack_columns(head.value.data + first_key * head.value.stride, head.value.stride, keys,
@@ -94,6 +109,12 @@ void attend_panels(const query_tile_pass& pass, key_range limits, const RowsAt& 
     const bool non_finite = kernels::clear_non_finite(scratch.value, keys * columns);
     pass.for_each_panel(first_key, keys, score_stage::biased, [&](const panel_range& part) {
       const attended_rows to = rows_at(part.first_query - pass.first());
+      if (head.scores.data != nullptr) {
+        kernels::unpack_panel(
+            scratch.scores, part.keys, part.queries,
+            head.scores.data + part.first_query * head.scores.stride + part.first_key,
+            head.scores.stride, kernels::write::store);
+      }
       kernels::block_softmax(scratch.scores, part.keys, to.statistics);
       drop(head, part, scratch.scores);
       // Panels of values are `keys` deep; this part begins at one of their rows.

@@ -43,12 +43,28 @@ tile_scratch attention_run::scratch(int worker) const {
   return tile_scratch::take(own, plan_.sizes().head_dim, plan_.sizes().value_dim);
 }
 
+bool attention_run::keeps_scores() const {
+  const view<float, 4>& weights = outputs_.weights;
+  return weights && !outputs_.weight_heads && !outputs_.weight_queries &&
+         weights.strides[1] == plan_.sizes().query_len * weights.strides[2];
+}
+
+attention_head attention_run::head_of(const tile_task& task) const {
+  const attention_sequence& part = task.sequence;
+  attention_head head = plan_.head(part, task.repeat);
+  if (keeps_scores()) {
+    head.scores = {outputs_.weights.at(part.batch, task.repeat, part.query_begin, part.key_begin),
+                   outputs_.weights.strides[part.query_len() == 1 ? 1 : 2]};
+  }
+  return head;
+}
+
 void attention_run::forward() {
   const extent heads = plan_.heads_side_by_side();
   const key_split split(plan_, plan_.sizes().num_heads / heads, heads, pool_.size());
   if (split.pays()) return forward_by_keys(split);
   const auto attend = [&](const tile_task& task, int worker) {
-    const attention_head head = plan_.head(task.sequence, task.repeat);
+    const attention_head head = head_of(task);
     const tile_scratch tiles = scratch(worker);
     finish_rows(task, attend_tile(query_tile_pass(head, tiles, task.first, task.count)));
   };
@@ -67,7 +83,7 @@ void attention_run::forward_by_keys(const key_split& split) {
     count = split.together(first);
     pool_.run(count, [&](extent number, int worker) {
       const split_part part = split.part(first + number);
-      const attention_head head = plan_.head(part.task.sequence, part.task.repeat);
+      const attention_head head = head_of(part.task);
       const tile_scratch tiles = scratch(worker);
       attend_block(query_tile_pass(head, tiles, part.task.first, part.task.count), part.keys,
                    held(number));
@@ -83,10 +99,16 @@ void attention_run::forward_by_keys(const key_split& split) {
 
 void attention_run::finish_rows(const tile_task& task, const attended_rows& rows) {
   const attention_sequence& part = task.sequence;
+  const attention_head head = head_of(task);
   for (extent row = 0; row < task.count; ++row) {
     const extent at = task.first + row;
+    const attended_rows own = rows.from(row);
     finish_row(part.batch, task.repeat + at / part.query_len(),
-               part.query_begin + at % part.query_len(), rows.from(row));
+               part.query_begin + at % part.query_len(), own);
+    if (head.scores.data != nullptr) {
+      finish_weights(head, at, own.statistics,
+                     {-part.key_begin, plan_.sizes().key_len - part.key_begin});
+    }
   }
 }
 
@@ -120,6 +142,7 @@ void attention_run::recall_statistics(const query_tile_pass& pass) const {
 
 // Chosen heads and queries: runs of neighbouring queries go through a tile together.
 void attention_run::write_weights() {
+  if (keeps_scores()) return;
   const auto& heads = outputs_.weight_heads;
   const auto& queries = outputs_.weight_queries;
   const attention_sizes& sizes = plan_.sizes();

@@ -14,17 +14,21 @@ class attention_run {
   // False where the workspace does not reach.
   bool take(workspace& memory);
 
-  // Output, log_sum_exp, and the statistics that the passes over weights start from.
+  // Output, log_sum_exp, the statistics that the passes over weights start from, and the weights
+  // where all of them are wanted.
   void forward();
 
   // Scores are computed again by the same kernel: asking for these costs time, but never changes a
-  // bit of the output.
+  // bit of the output. Weights that are already there are left as they are.
   void write_weights();
   void write_mean_weights();
   void write_scores();
 
  private:
   void forward_by_keys(const key_split& split);
+  // With its place for scores, where they are kept.
+  attention_head head_of(const tile_task& task) const;
+  bool keeps_scores() const;
   tile_scratch scratch(int worker) const;
   void finish_rows(const tile_task& task, const attended_rows& rows);
   void finish_row(extent batch, extent head, extent query, const attended_rows& row);

@@ -16,6 +16,12 @@ struct head_rows {
   extent stride;
 };
 
+// Rows to write, likewise. Null: none.
+struct written_rows {
+  float* data = nullptr;
+  extent stride = 0;
+};
+
 // One query head with the key head that it reads, of one sequence; or the queries of several heads
 // that read the same one, as rows one after another.
 struct attention_head {
@@ -28,6 +34,8 @@ struct attention_head {
   std::uint64_t first_row;  // of query 0, counted over all batches and heads
   // Whether its position alone decides which keys a query sees, and how.
   bool plain;
+  // Scores to keep, a row for each row of queries, since weights become of them.
+  written_rows scores{};
 
   // The union of what rows [begin, end) see by their positions.
   key_range keys_of(extent begin, extent end) const;
@@ -196,6 +204,10 @@ attended_rows attend_tile(const query_tile_pass& pass);
 void attend_block(const query_tile_pass& pass, key_range keys, const attended_rows& to);
 void clear_rows(const attended_rows& rows, extent count);
 void merge_rows(const attended_rows& rows, const attended_rows& block, extent count);
+
+// A row of head.scores becomes one of weights of all keys, counted from the sequence's first.
+void finish_weights(const attention_head& head, extent row, kernels::softmax_rows statistics,
+                    key_range all);
 
 // Writes the rows of the tile to `rows`, `stride` apart, as far as keys are visible; the rest stays
 // as it is. Weights need the rows' final max and sum in the scratch.

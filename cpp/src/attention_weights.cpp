@@ -1,7 +1,8 @@
-// Writes weights or scores, after the fused pass: scores are computed again by the same kernel, and
-// weights need no more than the row statistics. Asking for them costs time, but never changes
-// `out`.
+// Writes weights or scores: those that the fused pass kept become weights, or scores are computed
+// again after it by the same kernel, and weights need no more than the row statistics. Asking for
+// them costs time, but never changes `out`.
 #include "attention_tile.hpp"
+#include "kernels/attend_row.hpp"
 
 namespace qkv {
 
@@ -22,6 +23,17 @@ void write_panels(const query_tile_pass& pass, score_stage stage, kernels::write
 }
 
 }  // namespace
+
+void finish_weights(const attention_head& head, extent row, kernels::softmax_rows statistics,
+                    key_range all) {
+  float* scores = head.scores.data + row * head.scores.stride;
+  key_range seen = head.rules.keys_for(row);
+  if (seen.empty()) seen = {0, 0};
+  std::fill(scores + all.begin, scores + seen.begin, 0.0f);
+  kernels::finish_weights(scores + seen.begin, seen.end - seen.begin, *statistics.max,
+                          *statistics.sum);
+  std::fill(scores + seen.end, scores + all.end, 0.0f);
+}
 
 void write_weights_tile(const query_tile_pass& pass, float* rows, extent stride,
                         kernels::write mode) {

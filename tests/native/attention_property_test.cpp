@@ -1,8 +1,32 @@
 // Seeded random shapes and options, all at once.
+#include <numeric>
+
 #include "support/random_case.hpp"
 
 using namespace qkv;
 using namespace qkv::test;
+
+namespace {
+
+// All heads and queries, each by its number: those are computed in a pass of their own.
+std::vector<float> chosen_weights(const attention_case& one) {
+  const auto& [batch, heads, kv_heads, queries, keys, head_dim, value_dim] = one.sizes;
+  std::vector<std::int32_t> head_numbers(heads), query_numbers(queries);
+  std::iota(head_numbers.begin(), head_numbers.end(), 0);
+  std::iota(query_numbers.begin(), query_numbers.end(), 0);
+  std::vector<float> weights(batch * heads * queries * keys, quiet_nan);
+  attention_outputs outputs;
+  outputs.weights = view<float, 4>::contiguous(weights.data(), one.score_shape());
+  outputs.weight_heads = view<const std::int32_t, 1>::contiguous(head_numbers.data(), {heads});
+  outputs.weight_queries = view<const std::int32_t, 1>::contiguous(query_numbers.data(), {queries});
+  thread_pool pool(1);
+  scratch memory(attention_workspace_bytes(head_dim, value_dim, 1) +
+                 attention_statistics_bytes(batch, heads, queries));
+  REQUIRE_EQ(attention_forward(one.inputs(), one.options(), outputs, memory, pool), status::ok);
+  return weights;
+}
+
+}  // namespace
 
 TEST_CASE(
     "random shapes and options: right, the same bits for any threads and extras, rows that sum to "
@@ -26,6 +50,7 @@ TEST_CASE(
     if (seed % 8 == 0) {
       CHECK_EQ(one.run(1, false).out, made.out);
       CHECK(one.run(3) == made);
+      CHECK_EQ(chosen_weights(one), made.weights);
     }
   }
 }

@@ -69,6 +69,13 @@ inline float block_exponentials(float* scores, extent keys) {
   return row_max;
 }
 
+// finished_weights() of one query.
+inline void finish_weights(float* scores, extent keys, float row_max, float sum) {
+  const simd::batch shift = softmax_shift(simd::broadcast(row_max)), all = simd::broadcast(sum);
+  map_row(scores, keys, scores,
+          [&](simd::batch score) { return finished_weight(score, shift, all); });
+}
+
 // How far apart rows of weights lie: a constant, so that one address serves all of them.
 inline constexpr extent weight_stride = 256;
 

@@ -101,6 +101,11 @@ inline void merge_row(float* to, const float* block, extent count, float before,
   }
 }
 
+inline simd::batch finished_weight(simd::batch score, simd::batch shift, simd::batch sum) {
+  const simd::batch weight = simd::exp_nonpositive(score - shift) / sum;
+  return xsimd::select(score == simd::broadcast(minus_infinity), simd::zero(), weight);
+}
+
 // scores [keys][column_panel] become weights in place, from the final statistics of their rows.
 [[gnu::noinline]] inline void finished_weights(float* scores, extent keys, softmax_rows rows) {
   for (int lane = 0; lane < column_panel; lane += simd::lanes) {
@@ -108,10 +113,7 @@ inline void merge_row(float* to, const float* block, extent count, float before,
     const simd::batch sum = simd::load(rows.sum + lane);
     for (extent key = 0; key < keys; ++key) {
       float* score = scores + key * column_panel + lane;
-      const simd::batch value = simd::load(score);
-      const simd::batch weight = simd::exp_nonpositive(value - shift) / sum;
-      simd::store(score,
-                  xsimd::select(value == simd::broadcast(minus_infinity), simd::zero(), weight));
+      simd::store(score, finished_weight(simd::load(score), shift, sum));
     }
   }
 }
