@@ -43,24 +43,31 @@ void hide_kept(const query_tile_pass& pass, key_range keys) {
   }
 }
 
+// Products of one row and `count` keys become weights; returns the largest score.
+[[gnu::noinline]] float weights_of_row(const query_tile_pass& pass, extent row, key_range keys,
+                                       float* scores) {
+  const attention_head& head = pass.head();
+  const extent count = keys.end - keys.begin;
+  pass.scale_scores(scores, kernels::padded(count, simd::lanes));
+  head.rules.cap(scores, kernels::panels(count, column_panel));
+  if (head.scores.data != nullptr) {
+    const extent kept = (pass.first() + row) * head.scores.stride + keys.begin;
+    std::copy_n(scores, count, head.scores.data + kept);
+  }
+  return kernels::block_exponentials(scores, count);
+}
+
 // Products [row][key_tile] of Rows rows from `row` on become weights, and weigh the values.
 template <int Rows>
 void weigh(const query_tile_pass& pass, extent row, key_range keys, const attended_rows& to) {
-  const attention_head& head = pass.head();
-  const extent count = keys.end - keys.begin;
+  const head_rows& value = pass.head().value;
+  float* scores = pass.scratch().scores;
   for (extent r = 0; r < Rows; ++r) {
-    float* scores = pass.scratch().scores + r * key_tile;
-    pass.scale_scores(scores, kernels::padded(count, simd::lanes));
-    head.rules.cap(scores, kernels::panels(count, column_panel));
-    if (head.scores.data != nullptr) {
-      const extent kept = (pass.first() + row + r) * head.scores.stride + keys.begin;
-      std::copy_n(scores, count, head.scores.data + kept);
-    }
-    to.statistics.max[r] = kernels::block_exponentials(scores, count);
+    to.statistics.max[r] = weights_of_row(pass, row + r, keys, scores + r * key_tile);
   }
-  kernels::weigh_values<Rows>(pass.scratch().scores, count,
-                              head.value.data + keys.begin * head.value.stride, head.value.stride,
-                              head.value_dim, {to.out, to.columns}, to.statistics.sum);
+  kernels::weigh_values<Rows>(scores, keys.end - keys.begin, value.data + keys.begin * value.stride,
+                              value.stride, pass.head().value_dim, {to.out, to.columns},
+                              to.statistics.sum);
 }
 
 // Reads the keys where they lie.
@@ -94,13 +101,13 @@ void attend_alike(const query_tile_pass& pass, key_range keys, const attended_ro
   for (; row < pass.count(); ++row) attend_row(pass, row, keys, to);
 }
 
-// Calls finish(part, to) where a panel has seen a block of keys; rows_at(row) says where to.
-template <typename RowsAt, typename Finish>
-void attend_panels(const query_tile_pass& pass, key_range limits, const RowsAt& rows_at,
-                   const Finish& finish) {
+// Each panel attends to block after block: into its rows of `block`, or, where there are `rows` to
+// merge with, all into the same ones.
+[[gnu::noinline]] void attend_panels(const query_tile_pass& pass, key_range limits,
+                                     const attended_rows& block, const attended_rows* rows) {
   const attention_head& head = pass.head();
   const tile_scratch& scratch = pass.scratch();
-  const extent columns = kernels::padded(head.value_dim, column_panel);
+  const extent columns = block.columns;
   hide_kept(pass, limits);
   pass.for_each_key_tile(limits, [&](extent first_key, extent keys) {
     pass.pack_keys(first_key, keys);
@@ -108,7 +115,8 @@ void attend_panels(const query_tile_pass& pass, key_range limits, const RowsAt& 
                           head.value_dim, scratch.value);
     const bool non_finite = kernels::clear_non_finite(scratch.value, keys * columns);
     pass.for_each_panel(first_key, keys, score_stage::biased, [&](const panel_range& part) {
-      const attended_rows to = rows_at(part.first_query - pass.first());
+      const extent row = part.first_query - pass.first();
+      const attended_rows to = rows != nullptr ? block : block.from(row);
       if (head.scores.data != nullptr) {
         kernels::unpack_panel(
             scratch.scores, part.keys, part.queries,
@@ -127,7 +135,7 @@ void attend_panels(const query_tile_pass& pass, key_range limits, const RowsAt& 
                              to.out + (query - part.first_query) * columns};
         });
       }
-      finish(part, to);
+      if (rows != nullptr) merge_rows(rows->from(row), to, part.queries);
     });
   });
 }
@@ -154,7 +162,7 @@ void attend_block(const query_tile_pass& pass, key_range keys, const attended_ro
       attend_row(pass, row, seen_of(pass, row, keys), to);
     }
   } else {
-    attend_panels(pass, keys, [&](extent row) { return to.from(row); }, [](auto&&...) {});
+    attend_panels(pass, keys, to, nullptr);
   }
 }
 
@@ -181,11 +189,7 @@ attended_rows attend_tile(const query_tile_pass& pass) {
       merge_rows(rows, block, pass.count());
     });
   } else {
-    attend_panels(
-        pass, {0, pass.head().key_len}, [&](extent) { return block; },
-        [&](const panel_range& part, const attended_rows& added) {
-          merge_rows(rows.from(part.first_query - pass.first()), added, part.queries);
-        });
+    attend_panels(pass, {0, pass.head().key_len}, block, &rows);
   }
   return rows;
 }
