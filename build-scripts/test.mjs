@@ -24,7 +24,7 @@ async function runSuite({ name, skip, run }) {
   if (skip) return skipped(skip);
   try {
     const result = await run();
-    return result.skip ? skipped(result.skip) : { name, ...judge(result) };
+    return result.skip ? skipped(result.skip) : { name, output: result.output, ...judge(result) };
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
     report(error);
@@ -48,8 +48,14 @@ function readCounts(output) {
   return { passed: last('pass'), failed: last('fail') + last('cancelled'), skipped: last('skipped') };
 }
 
+/** Of a failed suite's output, again at the end: where only the end of a long log is kept, it says what failed. */
+const lastLines = 40;
+
 function summarize(results) {
   const total = (key) => results.reduce((sum, result) => sum + result[key], 0);
+  for (const { name, failed, output } of results) {
+    if (failed && output) console.log(`\n== the end of ${name}\n${output.trimEnd().split('\n').slice(-lastLines).join('\n')}`);
+  }
   console.log();
   for (const { name, passed, failed, skipped, note } of results) {
     const counts = [`${passed} passed`, failed && `${failed} failed`, skipped && `${skipped} skipped`].filter(Boolean);
