@@ -166,7 +166,8 @@ void attend_block(const query_tile_pass& pass, key_range keys, const attended_ro
   }
 }
 
-// A row that sees nothing of a block stays as it is: its part of the block was not written.
+// A row that sees nothing of a block stays as it is: its part of the block was not written. Nor is
+// all that lies behind value_dim, which nobody reads.
 void merge_rows(const attended_rows& rows, const attended_rows& block, extent count) {
   for (extent row = 0; row < count; row += column_panel) {
     const attended_rows to = rows.from(row), added = block.from(row);

@@ -15,7 +15,9 @@ struct attention_sizes {
         key_len(inputs.key.shape[2]),
         head_dim(inputs.query.shape[3]),
         value_dim(inputs.value.shape[3]),
-        heads_per_kv_head(inputs.key.shape[1] == 0 ? 1 : num_heads / inputs.key.shape[1]) {}
+        // 1 where there are no heads of either kind: it is divided by.
+        heads_per_kv_head(
+            std::max<extent>(1, num_heads / std::max<extent>(1, inputs.key.shape[1]))) {}
 };
 
 // Queries and keys that see one another: a batch, or one of the packed sequences of the only batch.
@@ -58,7 +60,8 @@ class attention_plan {
   attention_head head(const attention_sequence& sequence, extent head) const;
 
   // How many heads' queries go through the tiles as one: those of all heads that read the same keys
-  // where they are few, so that each key is read once for them all. 1 where a rule differs by head.
+  // where they are few, so that each key is read once for them all. 1 where there are rules for
+  // pairs, which differ by head.
   extent heads_side_by_side() const;
 
   // Tasks of `repeats` times the tiles of each sequence, with `heads` heads side by side.

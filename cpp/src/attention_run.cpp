@@ -31,7 +31,7 @@ bool attention_run::take(workspace& memory) {
     held_memory_ = memory.floats(attended_rows::floats(held_rows, sizes.value_dim));
     if (held_memory_ == nullptr) return false;
   }
-  if (!outputs_.weights && !outputs_.mean_weights) return true;
+  if ((!outputs_.weights || keeps_scores()) && !outputs_.mean_weights) return true;
   row_max_ = memory.floats(sizes.batch * sizes.num_heads, sizes.query_len);
   row_sum_ = memory.floats(sizes.batch * sizes.num_heads, sizes.query_len);
   return row_max_ != nullptr && row_sum_ != nullptr;
@@ -105,8 +105,9 @@ void attention_run::finish_rows(const tile_task& task, const attended_rows& rows
     const attended_rows own = rows.from(row);
     finish_row(part.batch, task.repeat + at / part.query_len(),
                part.query_begin + at % part.query_len(), own);
+    // By the row's statistics with its sink, which finish_row() has joined to them.
     if (head.scores.data != nullptr) {
-      finish_weights(head, at, own.statistics,
+      kept_scores_to_weights(head, at, own.statistics,
                      {-part.key_begin, plan_.sizes().key_len - part.key_begin});
     }
   }

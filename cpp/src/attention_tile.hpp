@@ -29,7 +29,7 @@ struct attention_head {
   extent key_len, head_dim, value_dim;
   float scale;
   kernels::score_rules rules;
-  float sink;  // -Infinity: none; of the first of several heads
+  float sink;  // -Infinity: none. Of the first head, where several lie side by side.
   attention_dropout dropout;
   std::uint64_t first_row;  // of query 0, counted over all batches and heads
   // Whether its position alone decides which keys a query sees, and how.
@@ -68,9 +68,9 @@ struct attended_rows {
 // The tiles of one worker.
 struct tile_scratch {
   float* query;   // column panels of query_tile queries
-  float* key;     // row panels of key_tile keys
+  float* key;     // row panels of key_tile keys; for a few rows, column panels
   float* value;   // column panels of key_tile values
-  float* scores;  // [key_tile][column_panel]
+  float* scores;  // [key_tile][column_panel]; for a few rows, [row_panel][key_tile]
   // attended_rows of query_tile rows, and of a panel's rows and one block of keys.
   float* out;
   float* max;
@@ -206,8 +206,8 @@ void clear_rows(const attended_rows& rows, extent count);
 void merge_rows(const attended_rows& rows, const attended_rows& block, extent count);
 
 // A row of head.scores becomes one of weights of all keys, counted from the sequence's first.
-void finish_weights(const attention_head& head, extent row, kernels::softmax_rows statistics,
-                    key_range all);
+void kept_scores_to_weights(const attention_head& head, extent row,
+                            kernels::softmax_rows statistics, key_range all);
 
 // Writes the rows of the tile to `rows`, `stride` apart, as far as keys are visible; the rest stays
 // as it is. Weights need the rows' final max and sum in the scratch.

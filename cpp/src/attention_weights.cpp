@@ -24,14 +24,14 @@ void write_panels(const query_tile_pass& pass, score_stage stage, kernels::write
 
 }  // namespace
 
-void finish_weights(const attention_head& head, extent row, kernels::softmax_rows statistics,
-                    key_range all) {
+void kept_scores_to_weights(const attention_head& head, extent row,
+                            kernels::softmax_rows statistics, key_range all) {
   float* scores = head.scores.data + row * head.scores.stride;
   key_range seen = head.rules.keys_for(row);
   if (seen.empty()) seen = {0, 0};
   std::fill(scores + all.begin, scores + seen.begin, 0.0f);
-  kernels::finish_weights(scores + seen.begin, seen.end - seen.begin, *statistics.max,
-                          *statistics.sum);
+  kernels::finished_row_weights(scores + seen.begin, seen.end - seen.begin, *statistics.max,
+                                *statistics.sum);
   std::fill(scores + seen.end, scores + all.end, 0.0f);
 }
 

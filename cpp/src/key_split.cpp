@@ -35,9 +35,11 @@ key_range key_split::key_tiles_of(const tile_task& task) const {
 
 split_part key_split::part(extent number) const {
   const tile_task task = plan_.task(number / key_tiles_, repeats_, heads_);
-  const extent own = number % key_tiles_, first_key = (key_tiles_of(task).begin + own) * key_tile;
+  const extent own = number % key_tiles_, key_len = task.sequence.key_len();
+  // A tile of rows that sees less than the one that sees most is left with parts of no keys.
+  const extent first_key = std::min((key_tiles_of(task).begin + own) * key_tile, key_len);
   return {task,
-          {first_key, std::min(first_key + key_tile, task.sequence.key_len())},
+          {first_key, std::min(first_key + key_tile, key_len)},
           own == 0,
           own + 1 == key_tiles_};
 }

@@ -43,6 +43,15 @@ bool are_places(const sequence_model& model, const sequence_inputs& inputs) {
   return true;
 }
 
+// How many keys a pointer's row sees.
+extent keys_of_pointer(const sequence_model& model, const sequence_inputs& inputs, extent b) {
+  if (inputs.context != nullptr) {
+    return valid_length(inputs.context_lengths, b, inputs.context_length);
+  }
+  if (model.causal && inputs.read_at != nullptr) return inputs.read_at[b] + 1;
+  return valid_length(inputs.lengths, b, inputs.length);
+}
+
 bool are_targets(const sequence_model& model, const sequence_inputs& inputs,
                  const std::int32_t* targets) {
   if (model.readout == sequence_readout::last) {
@@ -51,11 +60,8 @@ bool are_targets(const sequence_model& model, const sequence_inputs& inputs,
   if (model.readout == sequence_readout::every) {
     return are_tokens(targets, inputs.lengths, inputs.batch, inputs.length, 0, -1, model.classes);
   }
-  const bool has_context = inputs.context != nullptr;
   for (extent b = 0; b < inputs.batch; ++b) {
-    const extent keys = has_context ? valid_length(inputs.context_lengths, b, inputs.context_length)
-                                    : valid_length(inputs.lengths, b, inputs.length);
-    if (targets[b] < 0 || targets[b] >= keys) return false;
+    if (targets[b] < 0 || targets[b] >= keys_of_pointer(model, inputs, b)) return false;
   }
   return true;
 }

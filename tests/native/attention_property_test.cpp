@@ -54,3 +54,16 @@ TEST_CASE(
     }
   }
 }
+
+TEST_CASE("random options over several tiles of keys: right, the same bits for any threads and extras") {
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+    const random_case one(seed, {12, 1200, 20});
+    CAPTURE(seed);
+    one.check();
+    const auto made = one.run();
+    for (int threads : {1, 2, 8}) {
+      CHECK(one.run(threads) == made);
+      CHECK_EQ(one.run(threads, false).out, made.out);
+    }
+  }
+}

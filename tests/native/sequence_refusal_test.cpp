@@ -171,6 +171,19 @@ TEST_CASE("a sequence model refuses targets that no answer can be") {
   }
 }
 
+TEST_CASE("a causal pointer refuses a target behind the row that is read, which it does not see") {
+  for (const bool causal : {false, true}) {
+    sequence_case one(model_of(mixer::attention, readout::pointer), {2, 5, 0});
+    one.model.causal = causal;
+    one.read_at = {4, 2};
+    const auto said = [&](std::int32_t target) {
+      return outcome(one, [&](sequence_case& all) { all.targets = {4, target}; }, true);
+    };
+    CHECK_EQ(said(2), status::ok);
+    CHECK_EQ(said(3), causal ? status::invalid_argument : status::ok);
+  }
+}
+
 TEST_CASE("a sequence model refuses a workspace too small, and what has no gradients or weights") {
   const sequence_case one(model_of(mixer::attention, readout::last), {2, 5, 0});
   thread_pool pool(1);

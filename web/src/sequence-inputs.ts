@@ -100,12 +100,16 @@ export function readInputs(method: string, settings: SequenceSettings, tokensLik
   return { lead, batch, length, tokens, lengths, at, context: context?.data, contextLengths, keyLength: context ? contextLength : length };
 }
 
+/** How many keys a pointer's row sees of each sequence; undefined: all. */
+const keysOfPointer = ({ causal }: SequenceSettings, { at, lengths, context, contextLengths }: SequenceInputs) =>
+  context ? contextLengths : causal && at ? at.map((position) => position + 1) : lengths;
+
 /**
- * A class for each sequence, or a position that its keys have; with readout 'every' a class for each token, or -1 for
+ * A class for each sequence, or a position that the row that is read sees; with readout 'every' a class for each token, or -1 for
  * none.
  */
 export function readTargets(settings: SequenceSettings, inputs: SequenceInputs, value: number | IndicesLike): Int32Array {
-  const { lead, batch, length, keyLength, lengths, context, contextLengths } = inputs;
+  const { lead, batch, length, keyLength } = inputs;
   if (settings.readout === 'every') {
     const targets = indices(value as IndicesLike, 'targets', settings.classes!, -1);
     expectShape(targets, 'targets', [...lead, length], "the tokens' shape, a class for each token or -1 for none");
@@ -117,8 +121,8 @@ export function readTargets(settings: SequenceSettings, inputs: SequenceInputs, 
   const targets = isOne
     ? Int32Array.of(wholeNumber(value as number, 'targets', 0, most))
     : wholeNumbers(value as List, 'targets', 0, most, `a ${isPointer ? 'position' : 'class'} for each sequence`, batch);
-  const valid = context ? contextLengths : lengths;
-  if (isPointer && valid) targets.forEach((target, i) => wholeNumber(target, isOne ? 'targets' : nameAt('targets', i, [batch]), 0, valid[i]! - 1));
+  const valid = isPointer && keysOfPointer(settings, inputs);
+  if (valid) targets.forEach((target, i) => wholeNumber(target, isOne ? 'targets' : nameAt('targets', i, [batch]), 0, valid[i]! - 1));
   return targets;
 }
 

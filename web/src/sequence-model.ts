@@ -137,8 +137,9 @@ export class SequenceModel<Kind extends Readout = Readout> {
    * How well it answers, without learning from it.
    *
    * @param tokens whole numbers below vocab, (length) or (batch, length)
-   * @param targets the right answers. With readout `'last'` a class, with `'pointer'` a position: a number, or for a
-   *   batch (batch). With `'every'` of the tokens' shape, a class for each of them, or -1 for those that are not asked
+   * @param targets the right answers. With readout `'last'` a class, with `'pointer'` a position that the row that is
+   *   read sees: a number, or for a batch (batch). With `'every'` of the tokens' shape, a class for each of them, or -1
+   *   for those that are not asked
    * @param options as of forward()
    * @throws QkvError as forward(), and for targets likewise
    */

@@ -7,8 +7,8 @@
 //   -Infinity where any mask hides the key
 //
 // then weights = exp(biased) / (sum of exp(biased) over the row + exp(sink)), dropout, and
-// out = weights . value. It is computed tile by tile with a running maximum and sum (Dao et al.,
-// "FlashAttention", 2022), so that no score matrix is ever held.
+// out = weights . value. It is computed block by block of the keys, which are merged by their
+// maxima and sums (Dao et al., "FlashAttention", 2022), so that no score matrix is ever held.
 #pragma once
 
 #include "qkv/mask.hpp"
@@ -83,8 +83,9 @@ struct attention_outputs {
 // 1 / sqrt(head_dim), the paper's scale; 1 where there are no dimensions.
 float default_scale(extent head_dim);
 
-// Tiles of a fixed size for each worker, independent of all lengths; and with weights the
-// statistics of batch * num_heads * query_len rows.
+// Tiles of a fixed size for each worker, and where there are several what blocks of keys gave until
+// it is merged, independent of all lengths; and with weights the statistics of
+// batch * num_heads * query_len rows.
 byte_count attention_workspace_bytes(extent head_dim, extent value_dim, int workers);
 byte_count attention_statistics_bytes(extent batch, extent num_heads, extent query_len);
 

@@ -70,7 +70,7 @@ inline float block_exponentials(float* scores, extent keys) {
 }
 
 // finished_weights() of one query.
-inline void finish_weights(float* scores, extent keys, float row_max, float sum) {
+inline void finished_row_weights(float* scores, extent keys, float row_max, float sum) {
   const simd::batch shift = softmax_shift(simd::broadcast(row_max)), all = simd::broadcast(sum);
   map_row(scores, keys, scores,
           [&](simd::batch score) { return finished_weight(score, shift, all); });

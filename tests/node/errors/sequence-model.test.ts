@@ -15,6 +15,7 @@ before(async () => {
   for (const readout of ['last', 'every', 'pointer'] as const) models[readout] = engine.sequenceModel({ ...base, readout, ...(readout === 'pointer' ? {} : { classes: 4 }) });
   models['learned'] = engine.sequenceModel({ ...base, positions: 'learned', maxLength: 3 });
   models['causal'] = engine.sequenceModel({ ...base, causal: true });
+  models['causalPointer'] = engine.sequenceModel({ ...base, causal: true, readout: 'pointer' });
   models['lstm'] = engine.sequenceModel({ ...base, mixer: 'lstm' });
 });
 after(() => engine.dispose());
@@ -183,6 +184,8 @@ refuses('a model refuses targets', {
       ...wrongWholeList('targets', (given) => targets(given, 'pointer'), 0, 2, { count: 2, meaning: 'a position for each sequence' }),
       invalid('beyond a length', () => targets([0, 2], 'pointer', { lengths: [3, 2] }), 'targets[1] is 2, expected a whole number from 0 to 1.'),
       invalid('beyond the length', () => call('pointer', 'evaluate', one, 1, { lengths: 1 }), 'targets is 1, expected a whole number from 0 to 0.'),
+      invalid('behind the row that a causal model reads', () => targets([0, 2], 'causalPointer', { at: [0, 1] }), 'targets[1] is 2, expected a whole number from 0 to 1.'),
+      invalid('behind it in one sequence', () => call('causalPointer', 'trainStep', one, 1, { at: 0 }), 'targets is 1, expected a whole number from 0 to 0.'),
       invalid('beyond a context', () => targets([0, 1], 'pointer', { context: [[0], [1]] }), 'targets[1] is 1, expected a whole number from 0 to 0.'),
       invalid("beyond a context's length", () => targets([0, 1], 'pointer', { context: [[0, 1], [0, 1]], contextLengths: [2, 1] }), 'targets[1] is 1, expected a whole number from 0 to 0.'),
     ],
