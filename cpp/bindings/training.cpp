@@ -13,7 +13,8 @@ namespace {
 
 // clang-format off
 #define QKV_EMBEDDING_BACKWARD_CALL(integer)                                                   \
-  integer(d_out) integer(indices) integer(d_table) integer(count) integer(rows) integer(dim)
+  integer(d_out) integer(indices) integer(d_table) integer(count) integer(rows) integer(dim)   \
+  integer(workspace) integer(workspace_bytes)
 
 // loss: the address of one float.
 #define QKV_CROSS_ENTROPY_CALL(integer)                                                        \
@@ -40,10 +41,11 @@ struct adam_call {
 
 int embedding_backward(std::uintptr_t at) {
   const auto& call = call_at<embedding_backward_call>(at);
-  return static_cast<int>(
-      qkv::embedding_backward(heap_view<const float, 2>(call.d_out, {call.count, call.dim}),
-                              heap_pointer<const std::int32_t>(call.indices),
-                              heap_view<float, 2>(call.d_table, {call.rows, call.dim}), pool()));
+  return static_cast<int>(qkv::embedding_backward(
+      heap_view<const float, 2>(call.d_out, {call.count, call.dim}),
+      heap_pointer<const std::int32_t>(call.indices),
+      heap_view<float, 2>(call.d_table, {call.rows, call.dim}),
+      heap_workspace(call.workspace, call.workspace_bytes), pool()));
 }
 
 int cross_entropy(std::uintptr_t at) {
@@ -85,6 +87,10 @@ std::uintptr_t cross_entropy_layout() {
 
 std::uintptr_t adam_layout() { return text_address(QKV_ADAM_CALL(QKV_LAYOUT_INT)); }
 
+double embedding_backward_bytes(extent count, extent rows) {
+  return static_cast<double>(embedding_backward_workspace_bytes(count, rows));
+}
+
 double cross_entropy_bytes(extent rows) {
   return static_cast<double>(cross_entropy_workspace_bytes(rows));
 }
@@ -101,6 +107,7 @@ EMSCRIPTEN_BINDINGS(training) {
   emscripten::function("embeddingBackwardLayout", &embedding_backward_layout);
   emscripten::function("crossEntropy", &cross_entropy);
   emscripten::function("crossEntropyLayout", &cross_entropy_layout);
+  emscripten::function("embeddingBackwardWorkspaceBytes", &embedding_backward_bytes);
   emscripten::function("crossEntropyWorkspaceBytes", &cross_entropy_bytes);
   emscripten::function("adam", &adam);
   emscripten::function("adamLayout", &adam_layout);

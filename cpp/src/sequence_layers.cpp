@@ -15,7 +15,7 @@ sequence_memory lay_out(const sequence_plan& plan, workspace memory) {
   }
   if (is_pointer(plan.model)) made.pointer = take_pointer(plan, memory);
   made.readout = take_readout(plan, memory);
-  made.read_at = take_integers(memory, batch);
+  made.read_at = memory.integers(batch);
   if (plan.last_layer_reads()) {
     made.read_x = memory.floats(batch, dim);
     if (plan.keeps()) made.d_read = memory.floats(batch, dim);
@@ -27,7 +27,7 @@ sequence_memory lay_out(const sequence_plan& plan, workspace memory) {
 byte_count scratch_bytes(const sequence_plan& plan, int workers) {
   const byte_count layers = is_attention(plan.model) ? attention_scratch_bytes(plan, workers)
                                                      : cell_scratch_bytes(plan, workers);
-  return std::max(layers, readout_scratch_bytes(plan, workers));
+  return std::max({layers, readout_scratch_bytes(plan, workers), rows_scratch_bytes(plan)});
 }
 
 namespace {
@@ -130,7 +130,8 @@ void run_layers_backward(sequence_run& run, const sequence_memory& memory, exten
     reading_layer_backward(run, memory);
   } else {
     run.note(embedding_backward(run.rows(memory.readout.d_rows, count), memory.readout.answered,
-                                run.rows(memory.rows.d_x, run.plan.rows()), run.pool));
+                                run.rows(memory.rows.d_x, run.plan.rows()), run.scratch,
+                                run.pool));
   }
   for (extent layer = run.plan.full_layers(); layer-- > 0;) {
     if (is_attention(run.plan.model)) {

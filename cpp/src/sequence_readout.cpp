@@ -1,5 +1,6 @@
 #include "sequence_readout.hpp"
 
+#include "qkv/embedding.hpp"
 #include "qkv/linear.hpp"
 #include "qkv/loss.hpp"
 
@@ -15,10 +16,10 @@ readout_memory take_readout(const sequence_plan& plan, workspace& memory) {
   const extent answers = plan.most_answers(), dim = plan.model.embed_dim;
   const extent classes = plan.model.classes;
   readout_memory made{};
-  made.answered = take_integers(memory, answers);
+  made.answered = memory.integers(answers);
   made.rows = memory.floats(answers, dim);
   if (!plan.answers() || is_pointer(plan.model)) return made;
-  made.targets = take_integers(memory, answers);
+  made.targets = memory.integers(answers);
   made.logits = memory.floats(answers, classes);
   made.d_logits = memory.floats(answers, classes);
   if (plan.keeps()) made.d_rows = memory.floats(answers, dim);
@@ -32,7 +33,8 @@ byte_count readout_scratch_bytes(const sequence_plan& plan, int workers) {
   return std::max(
       {linear_workspace_bytes(dim, classes, workers),
        plan.answers() ? cross_entropy_workspace_bytes(answers) : 0,
-       plan.keeps() ? linear_backward_workspace_bytes(answers, dim, classes, workers) : 0});
+       plan.keeps() ? linear_backward_workspace_bytes(answers, dim, classes, workers) : 0,
+       plan.keeps() ? embedding_backward_workspace_bytes(answers, plan.rows()) : 0});
 }
 
 void read_out(sequence_run& run, const float* rows, extent count, float* logits) {

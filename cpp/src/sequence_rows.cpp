@@ -46,7 +46,7 @@ row_memory take_rows(const sequence_plan& plan, workspace& memory) {
   const auto& [model, sizes, task] = plan;
   const extent all_rows = plan.context_rows() + plan.rows(), dim = model.embed_dim;
   row_memory made{};
-  made.tokens = take_integers(memory, all_rows);
+  made.tokens = memory.integers(all_rows);
   // Of each full layer's input and of the last one's output, or of the two at hand.
   const extent all_places = plan.full_layers() + 1;
   const extent places = plan.keeps() ? all_places : std::min<extent>(all_places, 2);
@@ -57,11 +57,18 @@ row_memory take_rows(const sequence_plan& plan, workspace& memory) {
   }
   if (!plan.keeps()) return made;
   if (model.positions == sequence_positions::learned) {
-    made.positions = take_integers(memory, all_rows);
+    made.positions = memory.integers(all_rows);
   }
   made.d_context = memory.floats(all_rows, dim);
   made.d_x = made.d_context + plan.context_rows() * dim;
   return made;
+}
+
+byte_count rows_scratch_bytes(const sequence_plan& plan) {
+  if (!plan.keeps()) return 0;
+  const extent count = plan.context_rows() + plan.rows();
+  const extent table_rows = std::max(plan.model.vocab, plan.model.max_length);
+  return embedding_backward_workspace_bytes(count, table_rows);
 }
 
 void embed_rows(sequence_run& run, const row_memory& memory) {
@@ -88,14 +95,16 @@ void embed_rows(sequence_run& run, const row_memory& memory) {
 void embed_rows_backward(sequence_run& run, const row_memory& memory) {
   const extent context_rows = run.plan.context_rows(), all_rows = context_rows + run.plan.rows();
   const view<const float, 2> d_rows = run.rows(memory.d_context, all_rows);
-  run.note(embedding_backward(d_rows, memory.tokens, run.d_weight(kind::embedding), run.pool));
+  run.note(embedding_backward(d_rows, memory.tokens, run.d_weight(kind::embedding),
+                              run.scratch, run.pool));
   if (memory.positions == nullptr) return;
   for (extent row = 0; row < all_rows; ++row) {
     const extent position = row < context_rows ? row % run.plan.sizes.context_length
                                                : (row - context_rows) % run.plan.sizes.length;
     memory.positions[row] = static_cast<std::int32_t>(position);
   }
-  run.note(embedding_backward(d_rows, memory.positions, run.d_weight(kind::positions), run.pool));
+  run.note(embedding_backward(d_rows, memory.positions, run.d_weight(kind::positions),
+                              run.scratch, run.pool));
 }
 
 void row_norms(sequence_run& run, const float* d_x, float* norms) {

@@ -16,6 +16,7 @@ struct row_memory {
 };
 
 row_memory take_rows(const sequence_plan& plan, workspace& memory);
+byte_count rows_scratch_bytes(const sequence_plan& plan);
 
 // Tokens become x of layer 0 and the context's rows.
 void embed_rows(sequence_run& run, const row_memory& memory);

@@ -54,10 +54,6 @@ inline layer_rows take_layers(workspace& memory, bool keeps, extent layers, exte
           keeps ? std::max<extent>(layers + 1, 1) : 1};
 }
 
-inline std::int32_t* take_integers(workspace& memory, extent count) {
-  return reinterpret_cast<std::int32_t*>(memory.floats(count));
-}
-
 struct sequence_run {
   sequence_plan plan;
   const float* parameters;

@@ -1,6 +1,7 @@
 #include "qkv/embedding.hpp"
 
 #include "qkv/reference_layers.hpp"
+#include "support/attention_case.hpp"
 #include "support/near.hpp"
 #include "support/random.hpp"
 
@@ -57,11 +58,13 @@ std::vector<float> run_backward(const std::vector<float>& d_out,
                                 int threads = 1) {
   std::vector<float> d_table(rows * dim, -1);
   thread_pool pool(threads);
-  REQUIRE_EQ(embedding_backward(view<const float, 2>::contiguous(
-                                    d_out.data(), {static_cast<extent>(indices.size()), dim}),
-                                indices.data(),
-                                view<float, 2>::contiguous(d_table.data(), {rows, dim}), pool),
-             status::ok);
+  const auto count = static_cast<extent>(indices.size());
+  test::scratch memory(embedding_backward_workspace_bytes(count, rows));
+  REQUIRE_EQ(
+      embedding_backward(view<const float, 2>::contiguous(d_out.data(), {count, dim}),
+                         indices.data(), view<float, 2>::contiguous(d_table.data(), {rows, dim}),
+                         memory, pool),
+      status::ok);
   return d_table;
 }
 
@@ -85,13 +88,23 @@ TEST_CASE("embedding_backward adds up what a row was named for, and leaves zeros
   }
 }
 
+TEST_CASE("embedding_backward keeps its digits where a row is named a million times") {
+  const extent count = 1000000;
+  const std::vector<float> d_out(2 * count, 0.1f);
+  std::vector<std::int32_t> indices(count, 1);
+  CHECK_EQ(run_backward(d_out, indices, 3, 2)[2], doctest::Approx(count * 0.1f).epsilon(1e-5));
+}
+
 TEST_CASE("embedding_backward refuses what does not fit, and writes nothing then") {
   const std::vector<float> d_out{1, 2, 3, 4};
   std::vector<float> d_table(6, -1);
   const auto refuses = [&](view<const float, 2> from, std::vector<std::int32_t> indices,
                            view<float, 2> onto, status expected) {
     thread_pool pool(1);
-    CHECK_EQ(embedding_backward(from, indices.data(), onto, pool), expected);
+    test::scratch memory(embedding_backward_workspace_bytes(2, 3));
+    CHECK_EQ(embedding_backward(from, indices.data(), onto, memory, pool), expected);
+    test::scratch none(8);
+    CHECK_NE(embedding_backward(from, indices.data(), onto, none, pool), status::ok);
   };
   const auto from = view<const float, 2>::contiguous(d_out.data(), {2, 2});
   const auto onto = to(d_table, 3, 2);

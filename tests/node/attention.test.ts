@@ -138,6 +138,10 @@ describe(`attention, ${variant}`, () => {
     assert.deepEqual(none.logSumExp!.toArray(), [-Infinity, -Infinity]);
     assert.deepEqual(none.weights!.shape, [2, 0]);
     assert.deepEqual(engine.attention(tensor(new Float32Array(0), [0, 3]), [[1, 2, 3]], [[1]]).output.shape, [0, 1]);
+    for (const queryLength of [1, 3, 30]) {
+      const { output, weights } = engine.attention(tensor(new Float32Array(0), [0, queryLength, 4]), tensor(new Float32Array(24), [2, 3, 4]), tensor(new Float32Array(24), [2, 3, 4]), { weights: 'heads' });
+      assert.deepEqual([output.shape, weights!.shape], [[0, queryLength, 4], [0, queryLength, 3]]);
+    }
   });
 
   test('any kind of data is taken, and never written to', () => {

@@ -42,6 +42,7 @@ export function embeddingBackward(
     count: rowsWanted.length,
     rows: table.shape[0]!,
     dim,
+    ...frame.workspace(memory.module.embeddingBackwardWorkspaceBytes(rowsWanted.length, table.shape[0]!)),
   });
   return { dTable: frame.read(dTable, table.shape) };
 }

@@ -29,7 +29,7 @@ type LinearBackwardFields =
 type RowsBackwardFields =
   | 'operation' | 'dOut' | 'x' | 'dX' | 'rows' | 'columns' | 'gamma' | 'dGamma' | 'dBeta' | 'epsilon'
   | 'workspace' | 'workspaceBytes';
-type EmbeddingBackwardFields = 'dOut' | 'indices' | 'dTable' | 'count' | 'rows' | 'dim';
+type EmbeddingBackwardFields = 'dOut' | 'indices' | 'dTable' | 'count' | 'rows' | 'dim' | 'workspace' | 'workspaceBytes';
 type CrossEntropyFields = 'logits' | 'targets' | 'loss' | 'dLogits' | 'rows' | 'classes' | 'workspace' | 'workspaceBytes';
 type AdamFields =
   | 'parameters' | 'gradients' | 'mean' | 'square' | 'count' | 'settings' | 'fault' | 'workspace' | 'workspaceBytes';
@@ -94,6 +94,7 @@ export interface RawModule extends Operations {
   recurrentBackwardWorkspaceBytes(...sizes: RecurrentSizes): number;
   linearBackwardWorkspaceBytes(rows: number, inDim: number, outDim: number): number;
   normBackwardWorkspaceBytes(rows: number, columns: number): number;
+  embeddingBackwardWorkspaceBytes(count: number, rows: number): number;
   crossEntropyWorkspaceBytes(rows: number): number;
   adamWorkspaceBytes(count: number): number;
   /** Of the `sequence` call at this address: its task, the model's fields, batch, length and contextLength. */

@@ -35,6 +35,9 @@ class workspace {
   // count doubles, which take what floats(count, 2) takes.
   double* doubles(extent count) { return reinterpret_cast<double*>(floats(count, 2)); }
 
+  // count whole numbers, which take what floats(count) takes.
+  std::int32_t* integers(extent count) { return reinterpret_cast<std::int32_t*>(floats(count)); }
+
   // What is left.
   byte_count bytes() const { return end_ - next_; }
 
