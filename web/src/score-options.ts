@@ -111,7 +111,7 @@ export interface ScoreOptions {
   sinks?: List | undefined;
   /**
    * Sets weights to 0 with probability p and divides the others by 1 - p (Srivastava et al., "Dropout", 2014).
-   * The seed, batch, head, query and key alone say which. Default none.
+   * The seed, the key and the row, counted over batches, heads and queries, alone say which. Default none.
    */
   dropout?: {
     /** The share that becomes 0, 0 <= p < 1. */

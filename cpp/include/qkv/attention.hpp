@@ -35,7 +35,8 @@ struct packed_sequences {
 };
 
 // Weights are set to 0 with this probability and the others divided by 1 - probability (Srivastava
-// et al., 2014). Which ones depends on the seed, the batch, head, query and key alone.
+// et al., 2014). Which ones depends on the seed, the key and the row alone, whose number is counted
+// over batches, heads and queries.
 struct attention_dropout {
   float probability = 0.0f;
   std::uint64_t seed = 0;
