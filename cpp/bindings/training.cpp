@@ -41,11 +41,11 @@ struct adam_call {
 
 int embedding_backward(std::uintptr_t at) {
   const auto& call = call_at<embedding_backward_call>(at);
-  return static_cast<int>(qkv::embedding_backward(
-      heap_view<const float, 2>(call.d_out, {call.count, call.dim}),
-      heap_pointer<const std::int32_t>(call.indices),
-      heap_view<float, 2>(call.d_table, {call.rows, call.dim}),
-      heap_workspace(call.workspace, call.workspace_bytes), pool()));
+  return static_cast<int>(
+      qkv::embedding_backward(heap_view<const float, 2>(call.d_out, {call.count, call.dim}),
+                              heap_pointer<const std::int32_t>(call.indices),
+                              heap_view<float, 2>(call.d_table, {call.rows, call.dim}),
+                              heap_workspace(call.workspace, call.workspace_bytes), pool()));
 }
 
 int cross_entropy(std::uintptr_t at) {

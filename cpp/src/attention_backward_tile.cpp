@@ -62,7 +62,7 @@ backward_scratch backward_scratch::take(workspace& memory, extent key_len, exten
   backward_scratch scratch{};
   scratch.tiles = tile_scratch::take(memory, head_dim, value_dim);
   for_each_block(key_len, head_dim, value_dim,
-                 [&](float* backward_scratch::*member, extent rows, extent columns) {
+                 [&](float* backward_scratch::* member, extent rows, extent columns) {
                    scratch.*member = memory.floats(rows, columns);
                  });
   return scratch;

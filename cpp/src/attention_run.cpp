@@ -108,7 +108,7 @@ void attention_run::finish_rows(const tile_task& task, const attended_rows& rows
     // By the row's statistics with its sink, which finish_row() has joined to them.
     if (head.scores.data != nullptr) {
       kept_scores_to_weights(head, at, own.statistics,
-                     {-part.key_begin, plan_.sizes().key_len - part.key_begin});
+                             {-part.key_begin, plan_.sizes().key_len - part.key_begin});
     }
   }
 }

@@ -33,7 +33,7 @@ void for_each_block(extent head_dim, extent value_dim, const Block& block) {
 tile_scratch tile_scratch::take(workspace& memory, extent head_dim, extent value_dim) {
   tile_scratch scratch{};
   for_each_block(head_dim, value_dim,
-                 [&](float* tile_scratch::*member, extent rows, extent columns) {
+                 [&](float* tile_scratch::* member, extent rows, extent columns) {
                    scratch.*member = memory.floats(rows, columns);
                  });
   return scratch;

@@ -38,10 +38,8 @@ split_part key_split::part(extent number) const {
   const extent own = number % key_tiles_, key_len = task.sequence.key_len();
   // A tile of rows that sees less than the one that sees most is left with parts of no keys.
   const extent first_key = std::min((key_tiles_of(task).begin + own) * key_tile, key_len);
-  return {task,
-          {first_key, std::min(first_key + key_tile, key_len)},
-          own == 0,
-          own + 1 == key_tiles_};
+  return {
+      task, {first_key, std::min(first_key + key_tile, key_len)}, own == 0, own + 1 == key_tiles_};
 }
 
 // Whole tiles of rows, or a part of one: then what was merged waits for the rest.

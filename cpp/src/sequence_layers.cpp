@@ -130,8 +130,7 @@ void run_layers_backward(sequence_run& run, const sequence_memory& memory, exten
     reading_layer_backward(run, memory);
   } else {
     run.note(embedding_backward(run.rows(memory.readout.d_rows, count), memory.readout.answered,
-                                run.rows(memory.rows.d_x, run.plan.rows()), run.scratch,
-                                run.pool));
+                                run.rows(memory.rows.d_x, run.plan.rows()), run.scratch, run.pool));
   }
   for (extent layer = run.plan.full_layers(); layer-- > 0;) {
     if (is_attention(run.plan.model)) {

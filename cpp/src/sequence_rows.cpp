@@ -95,16 +95,16 @@ void embed_rows(sequence_run& run, const row_memory& memory) {
 void embed_rows_backward(sequence_run& run, const row_memory& memory) {
   const extent context_rows = run.plan.context_rows(), all_rows = context_rows + run.plan.rows();
   const view<const float, 2> d_rows = run.rows(memory.d_context, all_rows);
-  run.note(embedding_backward(d_rows, memory.tokens, run.d_weight(kind::embedding),
-                              run.scratch, run.pool));
+  run.note(embedding_backward(d_rows, memory.tokens, run.d_weight(kind::embedding), run.scratch,
+                              run.pool));
   if (memory.positions == nullptr) return;
   for (extent row = 0; row < all_rows; ++row) {
     const extent position = row < context_rows ? row % run.plan.sizes.context_length
                                                : (row - context_rows) % run.plan.sizes.length;
     memory.positions[row] = static_cast<std::int32_t>(position);
   }
-  run.note(embedding_backward(d_rows, memory.positions, run.d_weight(kind::positions),
-                              run.scratch, run.pool));
+  run.note(embedding_backward(d_rows, memory.positions, run.d_weight(kind::positions), run.scratch,
+                              run.pool));
 }
 
 void row_norms(sequence_run& run, const float* d_x, float* norms) {

@@ -55,7 +55,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("random options over several tiles of keys: right, the same bits for any threads and extras") {
+TEST_CASE(
+    "random options over several tiles of keys: right, the same bits for any threads and extras") {
   for (std::uint64_t seed = 0; seed < 120; ++seed) {
     const random_case one(seed, {12, 1200, 20});
     CAPTURE(seed);

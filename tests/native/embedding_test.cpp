@@ -60,11 +60,10 @@ std::vector<float> run_backward(const std::vector<float>& d_out,
   thread_pool pool(threads);
   const auto count = static_cast<extent>(indices.size());
   test::scratch memory(embedding_backward_workspace_bytes(count, rows));
-  REQUIRE_EQ(
-      embedding_backward(view<const float, 2>::contiguous(d_out.data(), {count, dim}),
-                         indices.data(), view<float, 2>::contiguous(d_table.data(), {rows, dim}),
-                         memory, pool),
-      status::ok);
+  REQUIRE_EQ(embedding_backward(
+                 view<const float, 2>::contiguous(d_out.data(), {count, dim}), indices.data(),
+                 view<float, 2>::contiguous(d_table.data(), {rows, dim}), memory, pool),
+             status::ok);
   return d_table;
 }
 

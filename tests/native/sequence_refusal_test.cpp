@@ -131,9 +131,7 @@ TEST_CASE("a sequence model refuses a context that it cannot have") {
   };
   CHECK_EQ(said([](sequence_case&) {}), status::ok);
   CHECK_EQ(said([](sequence_case& all) { all.context[5] = 6; }), status::invalid_argument);
-  CHECK_EQ(said([](sequence_case& all) {
-             all.context_lengths = {3, 4};
-           }),
+  CHECK_EQ(said([](sequence_case& all) { all.context_lengths = {3, 4}; }),
            status::invalid_argument);
   CHECK_EQ(said([](sequence_case& all) { all.context_lengths = {3, 0}; }), status::ok);
   CHECK_EQ(said([](sequence_case& all) { all.sizes.context_length = 0; }),

@@ -28,10 +28,9 @@ inline void adam_row(float* parameters, const float* gradients, float* means, fl
     const extent left = count - i;
     const simd::batch gradient =
         unless_tiny(load_row(gradients + i, left) * all(factors.gradient_scale), 0x1p-50f);
-    const simd::batch mean =
-        unless_tiny(simd::madd(all(factors.beta1), load_row(means + i, left),
-                               all(factors.rest1) * gradient),
-                    0x1p-100f);
+    const simd::batch mean = unless_tiny(
+        simd::madd(all(factors.beta1), load_row(means + i, left), all(factors.rest1) * gradient),
+        0x1p-100f);
     const simd::batch square =
         unless_tiny(simd::madd(all(factors.beta2), load_row(squares + i, left),
                                all(factors.rest2) * (gradient * gradient)),

@@ -28,8 +28,7 @@ class norm_gradient {
       const extent count = columns_ - j;
       const simd::batch value = scaled(j, count), d_out = load_row(d_out_ + j, count);
       if (to.gamma != nullptr) {
-        store_row(to.gamma + j, count,
-                  simd::madd(d_out, value, load_row(to.gamma + j, count)));
+        store_row(to.gamma + j, count, simd::madd(d_out, value, load_row(to.gamma + j, count)));
       }
       if (to.beta != nullptr) {
         store_row(to.beta + j, count, load_row(to.beta + j, count) + d_out);

@@ -37,8 +37,7 @@ void map_row(const float* row, extent count, float* out, const Function& functio
 // to[i] += row[i]
 inline void add_row(const float* row, extent count, float* to) {
   for (extent i = 0; i < count; i += simd::lanes) {
-    store_row(to + i, count - i,
-              load_row(to + i, count - i) + load_row(row + i, count - i));
+    store_row(to + i, count - i, load_row(to + i, count - i) + load_row(row + i, count - i));
   }
 }
 
