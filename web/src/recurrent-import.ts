@@ -14,7 +14,7 @@ export interface RecurrentSource {
    *   2 * gates * hidden), `P` (directions, 3 * hidden). Gates are i o f c and z r h, peepholes i o f.
    */
   from: 'pytorch' | 'keras' | 'onnx';
-  /** Which layer of a stack in PyTorch; the names of others may be there. Default 0. */
+  /** Which layer of a stack in PyTorch; the names of others may be there. Default 0, which is all that a cell and the others have. */
   layer?: number | undefined;
 }
 
@@ -92,6 +92,13 @@ class Reader {
     return this.given[name] !== undefined;
   }
 
+  /** Whether some of the second names are there; of both kinds at once one would be ignored in silence. */
+  hasSecond(first: readonly string[], second: readonly string[], kinds: string): boolean {
+    const [one, other] = [first, second].map((names) => names.find((name) => this.has(name)));
+    if (one && other) invalid(`parameters has ${one} and ${other}, expected names ${kinds}.`);
+    return other !== undefined;
+  }
+
   needed(name: string, ...ranks: number[]): Numbers {
     if (!this.has(name)) invalid(`parameters has no ${name}, expected it among ${Object.keys(this.given).join(', ') || 'them'}.`);
     return numbers(this.given[name]!, name, ...ranks);
@@ -166,6 +173,8 @@ const KERAS = ['kernel', 'recurrent_kernel', 'bias'];
 
 /** What is given of one direction or of both, and how it is laid out. */
 function read(given: NamedTensors, { from, layer = 0 }: RecurrentSource, orders: GateOrders, onnxNames: string[]): { given: Given[]; layout: Layout } {
+  wholeNumber(layer, 'layer', 0);
+  if (from !== 'pytorch') expectNoLayer(layer, `from: '${from}'`);
   const reader = new Reader(given, orders.own.length);
   const known = (names: readonly string[]) => expectNames(given, 'parameters', names);
   if (from === 'onnx') {
@@ -174,15 +183,24 @@ function read(given: NamedTensors, { from, layer = 0 }: RecurrentSource, orders:
   }
   if (from === 'keras') {
     const bothPrefixes = ['forward/', 'backward/'];
-    known(['', ...bothPrefixes].flatMap((prefix) => KERAS.map((name) => prefix + name)));
-    const prefixes = KERAS.some((name) => reader.has(name)) ? [''] : bothPrefixes;
+    const [ofOne, ofBoth] = [KERAS, bothPrefixes.flatMap((prefix) => KERAS.map((name) => prefix + name))];
+    known([...ofOne, ...ofBoth]);
+    const prefixes = reader.hasSecond(ofOne, ofBoth, 'of one direction or of both') ? bothPrefixes : [''];
     return { given: prefixes.map((prefix) => fromKeras(reader, prefix)), layout: { order: orders.keras, transposed: false } };
   }
-  const ofLayers = Object.keys(Object(given)).filter((name) => /^(weight|bias)_[ih]h_l\d+(_reverse)?$/.test(name));
+  const ofLayers = Object.keys(Object(given)).filter((name) => /^(weight|bias)_[ih]h_l(0|[1-9]\d*)(_reverse)?$/.test(name));
   known([...PYTORCH, ...ofLayers]);
-  const suffix = reader.has('weight_hh') ? '' : `_l${wholeNumber(layer, 'layer', 0)}`;
-  const suffixes = reader.has(`weight_hh${suffix}_reverse`) ? [suffix, `${suffix}_reverse`] : [suffix];
+  const isCell = reader.hasSecond(ofLayers, PYTORCH, 'of layers or of a cell');
+  if (isCell) expectNoLayer(layer, 'parameters of a cell');
+  const suffix = isCell ? '' : `_l${layer}`;
+  // Any name of the other direction makes it needed, so that none of half a direction is left out in silence.
+  const hasReverse = PYTORCH.some((name) => reader.has(`${name}${suffix}_reverse`));
+  const suffixes = hasReverse ? [suffix, `${suffix}_reverse`] : [suffix];
   return { given: suffixes.map((one) => fromPytorch(reader, one)), layout: { order: orders.own, transposed: true } };
+}
+
+function expectNoLayer(layer: number, of: string): void {
+  if (layer !== 0) invalid(`layer is ${layer}, expected 0 or none with ${of}: only PyTorch's stacks have layers.`);
 }
 
 function imported(parameters: NamedTensors, source: RecurrentSource, orders: GateOrders, onnxNames = ['W', 'R', 'B']): ImportedLstm {
@@ -199,7 +217,8 @@ function imported(parameters: NamedTensors, source: RecurrentSource, orders: Gat
  * @param parameters tensors by the names that they have there; not kept, not written to
  * @param source where they come from
  * @returns copies in our layout; `{ forward, reverse }` where there are two directions
- * @throws QkvError INVALID_ARGUMENT: a name that is missing or not known; SHAPE_MISMATCH
+ * @throws QkvError INVALID_ARGUMENT: a name that is missing, not known or of another kind than the rest, a layer where
+ *   there are none; SHAPE_MISMATCH
  */
 export const rnnParameters = (parameters: NamedTensors, source: RecurrentSource): ImportedRecurrent => imported(parameters, source, RNN);
 
