@@ -1,5 +1,5 @@
 // Why query and key are two projections: whom each animal in a ring chases.
-import { EMBED_DIM, heldOutAccuracy, mean, train, withModel } from './train.mjs';
+import { accuracyOf, EMBED_DIM, mean, train, withModel } from './train.mjs';
 
 const cap = 500;
 const ties = { 'q, k, v': 'none', 'q = k': 'query-key', 'v = x': 'value-input', 'q = k = v = x': 'all' };
@@ -14,7 +14,7 @@ export const relationExperiment = {
       const task = tasks.directedRelation({ length: 4, seed });
       return withModel(engine, task, seed, { mixer: 'attention', ties: tied }, (model) => {
         const { steps } = train(model, task, { cap, more: cap });
-        return { steps, 'held out': heldOutAccuracy(model, task), ...scoresOf({ engine, qkv }, model, task.heldOut(64).tokens) };
+        return { steps, 'held out': accuracyOf(model, task.heldOut()), ...scoresOf({ engine, qkv }, model, task.heldOut(64).tokens) };
       });
     },
   })),

@@ -38,8 +38,8 @@ export function train(model, task, { cap, more = 0 }) {
 
 export const mean = (numbers) => numbers.reduce((sum, x) => sum + x, 0) / numbers.length;
 
-/** The share of held-out examples that are answered right; of tasks without end `count` of them. */
-export function heldOutAccuracy(model, task, count = 512) {
-  const { tokens, targets, options } = task.heldOut(count);
-  return model.evaluate(tokens, targets, options).accuracy;
-}
+/** The share of held-out examples that are answered right; of tasks of which there are many. */
+export const heldOutAccuracy = (model, task, count = 512) => accuracyOf(model, task.heldOut(count));
+
+/** The share of these examples that are answered right. */
+export const accuracyOf = (model, { tokens, targets, options }) => model.evaluate(tokens, targets, options).accuracy;

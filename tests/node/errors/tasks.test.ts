@@ -48,6 +48,7 @@ refuses('tasks refuse', {
       ...names('associativeRecall', associativeRecall, 'pairs, keys, values, seed'),
       ...size('pairs', associates, 1, 16384, true), ...size('keys', associates, 3, 65536), ...size('values', associates, 2, 65536), ...seeds(associates),
       few('few', () => associativeRecall({ pairs: 1, keys: 5, values: 2 }), 'pairs 1, keys 5 and values 2 make 10'),
+      few('few of keys that do not repeat', () => associativeRecall({ pairs: 2, keys: 3, values: 2 }), 'pairs 2, keys 3 and values 2 make 48'),
     ],
     parity: [
       ...names('parity', parity, 'length, shortest, seed'),
@@ -68,6 +69,7 @@ refuses('tasks refuse', {
       ...size('length', reorders, 1, 65536, true), ...size('contextLength', reorders, 4, 65536), ...size('symbols', reorders, 2, 65536), ...seeds(reorders),
       ...wrongChoice('order', (order) => reorders({ order }), "'given' or 'reversed'"),
       few('few', () => reorder({ length: 2, symbols: 3, order: 'reversed' }), 'contextLength 2 and symbols 3 make 9'),
+      few('few in every order', () => reorder({ length: 3, symbols: 2 }), 'length 3, contextLength 3 and symbols 2 make 48'),
     ],
     pronoun: [
       ...names('pronoun', pronoun, 'answer, seed', false),
@@ -75,7 +77,10 @@ refuses('tasks refuse', {
     ],
     count: [
       ...wrongWhole('count', (count) => task.batch(count as number), 1, 268435455, true),
-      ...wrongWhole('count', (count) => task.heldOut(count as number), 1, 268435455),
+      ...wrongWhole('count', (count) => task.heldOut(count as number), 1, 13_118),
+      ...wrongWhole('count', (count) => recall({ length: 2 }).heldOut(count as number), 1, 14),
+      ...wrongWhole('count', (count) => recall({ length: 6 }).heldOut(count as number), 1, 8 ** 6 / 32),
+      ...wrongWhole('count', (count) => recall({ length: 60 }).heldOut(count as number), 1, 2 ** 20),
       ...wrongWhole('count', (count) => words.heldOut(count as number), 1, 216),
     ],
     text: [

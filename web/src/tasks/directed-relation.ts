@@ -1,4 +1,5 @@
 import { expectOptions, wholeNumber } from '../arguments.js';
+import { orders } from './chance.js';
 import { makeTask } from './make-task.js';
 import { sampled } from './sampled.js';
 import type { Task } from './task.js';
@@ -22,6 +23,7 @@ const ANIMALS = [
  * chases: `dog cat fox` is `cat fox dog`. Scores have to tell the one ahead from the one behind. Where query and key are
  * one projection they cannot: score(i, j) is score(j, i), and to look ahead everywhere around the ring of n animals
  * takes score(1, 2) < score(2, 3) < ... < score(n, 1) < score(1, 2). At least one of them looks the wrong way.
+ * Held out are rings, whichever animal they begin with.
  *
  * @param options how many animals
  * @throws QkvError INVALID_ARGUMENT: a size out of range, fewer than 64 different sequences, an unknown option
@@ -33,11 +35,9 @@ export function directedRelation(options: DirectedRelationOptions): Task<'every'
   wholeNumber(length, 'length', 3, animals);
   const rows = sampled((chance) => {
     const tokens = chance.some(length, animals);
-    return { tokens, target: [...tokens.slice(1), tokens[0]!] };
+    const from = (start: number) => [...tokens.slice(start), ...tokens.slice(0, start)];
+    return { tokens, target: from(1), facts: from(tokens.indexOf(Math.min(...tokens))) };
   }, seed, orders(length, animals), `length ${length} and animals ${animals}`);
   const words = ANIMALS.slice(0, animals);
   return makeTask({ name: 'directedRelation', readout: 'every', length, words, answers: words }, rows, () => ({}));
 }
-
-const orders = (length: number, animals: number) =>
-  Array.from({ length }, (_, i) => animals - i).reduce((product, choices) => product * choices, 1);

@@ -9,17 +9,22 @@ export interface Row {
   readonly target: number | readonly number[];
   readonly at?: number;
   readonly context?: readonly number[];
+  /** What it tells, the same in whatever order: rows of the same facts are held out together. Default tokens and context. */
+  readonly facts?: readonly number[];
 }
 
 /** Where rows come from. */
 export interface Source<R extends Row> {
   /** The next one to train on. */
   train(): R;
-  /** Always the same ones. */
-  heldOut(count: number): R[];
-  /** How many of these there are. Default no end of them. */
-  readonly heldOutCount?: number;
+  /** Always the same ones in the same order, none twice. */
+  heldOut(): Iterable<R>;
+  /** The most of these that may be asked for. */
+  heldOutCount(): number;
 }
+
+/** Makes room for a number of each row, or a list of them; shorter lists end in zeros. */
+type Column<R> = (pick: (row: R) => number | readonly number[], width?: number) => Integers;
 
 /** What a task is, but for its rows. */
 export interface Description<Read extends Readout> {
@@ -38,45 +43,55 @@ const HELD_OUT = 256;
 export function makeTask<Read extends Readout, R extends Row, Extra extends object>(
   description: Description<Read>,
   { train, heldOut, heldOutCount }: Source<R>,
-  extra: (rows: readonly R[]) => Extra,
+  extra: (column: Column<R>) => Extra,
 ): Task<Read, Examples & Extra> {
   const { name, readout, length, words, answers, ragged = false } = description;
   const most = Math.floor(LONGEST_AXIS / length);
-  const collect = (rows: readonly R[]) => ({ ...examplesOf(rows, length, ragged), ...extra(rows) });
+  const collect = (count: number, next: () => R) =>
+    filled(count, next, (first, column) => ({ ...examplesOf(first, column, length, ragged), ...extra(column) }));
+  const available = () => Math.min(most, heldOutCount());
   return {
     name,
     model: { vocab: words.length, readout, ...(readout !== 'pointer' && { classes: answers.length }) },
     length,
     words,
     answers,
-    batch: (count) => collect(Array.from({ length: wholeNumber(count, 'count', 1, most) }, train)),
-    heldOut: (count = heldOutCount ?? HELD_OUT) => collect(heldOut(wholeNumber(count, 'count', 1, heldOutCount ?? most))),
+    batch: (count) => collect(wholeNumber(count, 'count', 1, most), train),
+    heldOut: (count = Math.min(HELD_OUT, available())) => {
+      const rows = heldOut()[Symbol.iterator]();
+      return collect(wholeNumber(count, 'count', 1, available()), () => rows.next().value as R);
+    },
     encode: (text) => encoded(text, name, words),
     decode: (tokens) => decoded(tokens, name, words),
   };
 }
 
-function examplesOf(rows: readonly Row[], length: number, ragged: boolean): Examples {
-  const targets = rows.map(({ target }) => target);
-  const options: ExampleOptions = {
-    ...(ragged && { lengths: Int32Array.from(rows, ({ tokens }) => tokens.length) }),
-    ...(rows[0]?.at !== undefined && { at: Int32Array.from(rows, ({ at }) => at!) }),
-    ...(rows[0]?.context && { context: table(rows.map(({ context }) => context!)) }),
-  };
-  return {
-    tokens: table(rows.map(({ tokens }) => tokens), length),
-    targets: typeof targets[0] === 'number' ? list(targets as number[]) : table(targets as number[][]),
-    options,
-  };
+/** Row by row into typed arrays: as objects many of them would fill the memory. */
+function filled<R extends Row, Made>(count: number, next: () => R, made: (first: R, column: Column<R>) => Made): Made {
+  const columns: ((row: R, i: number) => void)[] = [];
+  const first = next();
+  const result = made(first, (pick, width) => {
+    const one = pick(first);
+    const shape = typeof one === 'number' ? [count] : [count, width ?? one.length];
+    const data = new Int32Array(count * (shape[1] ?? 1));
+    columns.push((row, i) => {
+      const picked = pick(row);
+      if (typeof picked === 'number') data[i] = picked;
+      else data.set(picked, i * shape[1]!);
+    });
+    return { data, shape };
+  });
+  for (let i = 0, row = first; i < count; row = ++i < count ? next() : row) columns.forEach((fill) => fill(row, i));
+  return result;
 }
 
-const list = (numbers: readonly number[]): Integers => ({ data: Int32Array.from(numbers), shape: [numbers.length] });
-
-/** Shorter rows end in zeros. */
-export function table(rows: readonly (readonly number[])[], length = rows[0]!.length): Integers {
-  const data = new Int32Array(rows.length * length);
-  rows.forEach((row, i) => data.set(row, i * length));
-  return { data, shape: [rows.length, length] };
+function examplesOf<R extends Row>(first: R, column: Column<R>, length: number, ragged: boolean): Examples {
+  const options: ExampleOptions = {
+    ...(ragged && { lengths: column(({ tokens }) => tokens.length).data }),
+    ...(first.at !== undefined && { at: column(({ at }) => at!).data }),
+    ...(first.context && { context: column(({ context }) => context!) }),
+  };
+  return { tokens: column(({ tokens }) => tokens, length), targets: column(({ target }) => target), options };
 }
 
 function encoded(text: string, name: string, words: readonly string[]): Int32Array<ArrayBuffer> {

@@ -21,8 +21,8 @@ const FEWEST_HELD_OUT = 8;
  * Parity: whether the number of ones is even or odd, asked at the last bit. `1 0 1 1` is `odd`. A recurrent network
  * needs one bit of memory, whatever the length; one layer of attention cannot do it for every length (Hahn,
  * "Theoretical Limitations of Self-Attention", 2020). To test at a length that was never trained, make a second task
- * of it: `parity({ length: 120, shortest: 120 }).heldOut()`. Sequences of fewer than 8 bits are held out only where
- * there are no longer ones.
+ * of it: `parity({ length: 120, shortest: 120 }).heldOut()`. Held out are sequences; of fewer
+ * than 8 bits only where there are no longer ones.
  *
  * @param options how many bits
  * @throws QkvError INVALID_ARGUMENT: a size out of range, fewer than 64 different sequences, an unknown option

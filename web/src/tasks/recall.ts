@@ -17,7 +17,7 @@ export interface RecallOptions {
 /**
  * Recall over a distance: random symbols, and at the last one the answer is what the first one was. Attention looks
  * there in one step, however far it is; a recurrent network has to carry it past all the others (Hochreiter &
- * Schmidhuber, 1997, section 5). `C A A B` is `C`.
+ * Schmidhuber, 1997, section 5). `C A A B` is `C`. Held out are sequences.
  *
  * @param options how long, of how many symbols
  * @throws QkvError INVALID_ARGUMENT: a size out of range, fewer than 64 different sequences, an unknown option

@@ -1,7 +1,7 @@
 import { expectOptions, oneOf, wholeNumber } from '../arguments.js';
-import type { Chance } from './chance.js';
+import { type Chance, orders } from './chance.js';
 import { letters, MOST, QUESTION } from './letters.js';
-import { makeTask, table } from './make-task.js';
+import { makeTask } from './make-task.js';
 import { sampled } from './sampled.js';
 import type { Examples, Integers, Task } from './task.js';
 
@@ -31,6 +31,7 @@ export interface ReorderExamples extends Examples {
 /**
  * A text in another order, for cross-attention: each token asks for the symbol at one position of the context, so that
  * the weights have to be the alignment of the two (Bahdanau et al., 2015). `3 1 2` with context `A B C` is `C A B`.
+ * Held out are contexts, whatever they are asked.
  *
  * @param options how long both are, of how many symbols, in which order
  * @throws QkvError INVALID_ARGUMENT: a size out of range, fewer than 64 different examples, an unknown option
@@ -43,15 +44,17 @@ export function reorder(options: ReorderOptions): Task<'every', ReorderExamples>
   wholeNumber(symbols, 'symbols', 2, MOST);
   const isGiven = oneOf(order, 'order', ['given', 'reversed']) === 'given';
   const reversed = Array.from({ length }, (_, i) => contextLength - 1 - i);
+  const ways = isGiven ? orders(length, contextLength) : 1;
+  const sizes = `${isGiven ? `length ${length}, ` : ''}contextLength ${contextLength} and symbols ${symbols}`;
   const rows = sampled((chance: Chance) => {
     const context = chance.list(contextLength, symbols);
     const alignment = isGiven ? chance.some(length, contextLength) : reversed;
     const tokens = alignment.map((position) => symbols + (isGiven ? position : 0));
-    return { tokens, context, alignment, target: alignment.map((position) => context[position]!) };
-  }, seed, symbols ** contextLength * (isGiven ? contextLength : 1), `contextLength ${contextLength} and symbols ${symbols}`);
+    return { tokens, context, alignment, target: alignment.map((position) => context[position]!), ...(isGiven && { facts: context }) };
+  }, seed, symbols ** contextLength * ways, sizes);
   const answers = letters(symbols);
   const questions = isGiven ? Array.from({ length: contextLength }, (_, i) => String(i + 1)) : [QUESTION];
   return makeTask(
     { name: 'reorder', readout: 'every', length, words: [...answers, ...questions], answers }, rows,
-    (all) => ({ alignment: table(all.map(({ alignment }) => alignment)) }));
+    (column) => ({ alignment: column(({ alignment }) => alignment) }));
 }

@@ -64,10 +64,11 @@ export interface Task<Read extends Readout = Readout, Kind extends Examples = Ex
    */
   batch(count: number): Kind;
   /**
-   * Examples that batch() never gives, the same with every call.
+   * Examples that batch() never gives, none of them twice, the same with every call; fewer are the first of more.
    *
    * @param count how many. Default 256, or all of them where the task has fewer
-   * @throws QkvError INVALID_ARGUMENT: a count that is no whole number from 1, or more than there are
+   * @throws QkvError INVALID_ARGUMENT: a count that is no whole number from 1, or more than there are. Of more than
+   *   65536 different sequences at most one in 32 may be asked for, and at most 2^20
    */
   heldOut(count?: number): Kind;
   /**

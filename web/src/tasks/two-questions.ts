@@ -22,6 +22,7 @@ const GAP = '.';
  * places, at random, among gaps. The answer is the pair: `. B . B  D . . . ?` is `BD`. One head looks at both
  * halves with the same weights, and what it brings is nearly the same for BD and DB: it can only tell them apart by how
  * much it brings of each, and how often they stand there changes that too. Two heads take a half each.
+ * Held out are sequences, of symbols that are trained on in other places.
  *
  * @param options how long, of how many symbols
  * @throws QkvError INVALID_ARGUMENT: a size out of range, fewer than 64 different sequences, an unknown option
@@ -34,7 +35,7 @@ export function twoQuestions(options: TwoQuestionsOptions): Task<'last'> {
   const [gap, question] = [symbols, symbols + 1];
   const side = (chance: Chance) => {
     const symbol = chance.below(symbols);
-    const places = new Set(chance.some(1 + chance.below(half), half));
+    const places = chance.subset(half);
     return { symbol, tokens: Array.from({ length: half }, (_, i) => (places.has(i) ? symbol : gap)) };
   };
   const rows = sampled((chance) => {
