@@ -2,10 +2,14 @@
 import { QkvError } from './errors.js';
 import { type Resident, ResidentTensor } from './resident.js';
 import {
+  arrayKind,
   checkedShape,
+  classOf,
   describe,
   flatten,
   frozen,
+  isBytes,
+  isFloat32,
   isNumericArray,
   type Kind,
   type MaskLike,
@@ -49,14 +53,13 @@ function asArgument(value: unknown, name: string, kind?: Kind, expected = 'a ten
 /** Numbers, or booleans as bytes. */
 export function anyTensor(value: TensorLike | MaskLike, name: string): Argument<Float32Array | Uint8Array> {
   const { data, shape } = asArgument(value, name);
-  return { data: data instanceof Uint8Array ? data : toFloat32(data as Float32Array), shape };
+  return { data: isBytes(data) ? data : toFloat32(data as Float32Array), shape };
 }
 
 /** Whether its elements are bytes, as those of masks are. */
 export function holdsBytes(value: unknown): boolean {
   if (value instanceof ResidentTensor) return ResidentTensor.isMask(value);
-  const data = (value as { data?: unknown } | null)?.data;
-  return data instanceof Uint8Array || data instanceof Uint8ClampedArray;
+  return arrayKind((value as { data?: unknown } | null)?.data)?.startsWith('Uint8') === true;
 }
 
 /** Numbers of one of the given ranks; without any, of rank 1 or more. */
@@ -76,7 +79,7 @@ export function booleans(value: MaskLike, name: string): Argument<Uint8Array> {
   const given = asArgument(value, name, 'boolean');
   if (given.resident) return given as Argument<Uint8Array>;
   const { data, shape } = given;
-  if (!(data instanceof Uint8Array)) {
+  if (!isBytes(data)) {
     return invalid(
       `${name} holds numbers, expected booleans (or a Uint8Array), where true means "may attend".`,
     );
@@ -104,7 +107,7 @@ export function expectShape(
 /** An object of these names: a misspelt one would otherwise be ignored in silence. */
 export function expectNames(value: object, name: string, known: readonly string[]): void {
   // Lists, maps, dates and promises have no names of their own, and would pass for {}.
-  if (Object.prototype.toString.call(value) !== '[object Object]') {
+  if (classOf(value) !== 'Object') {
     invalid(`${name} is ${describe(value)}, expected an object of ${known.join(', ')}.`);
   }
   for (const key of Object.keys(value)) {
@@ -224,7 +227,7 @@ export function inPlace(value: Destination, name: string): Numbers {
   const expected = 'a tensor with a Float32Array';
   if (value instanceof ResidentTensor) return invalid(`${name} is ${describe(value)}, expected ${expected}.`);
   const { data, shape } = asArgument(value, name, 'number', expected);
-  if (Array.isArray(value) || !(data instanceof Float32Array)) {
+  if (Array.isArray(value) || !isFloat32(data)) {
     return invalid(`${name} holds ${Array.isArray(value) ? 'nested arrays' : describe(data)}, expected ${expected}.`);
   }
   return { data, shape };

@@ -5,7 +5,7 @@ import { detectFeatures } from './features.js';
 import createModule from './glue/qkv.js';
 import { EngineMemory } from './memory.js';
 import type { ModuleFactory, ModuleInit, RawModule } from './module.js';
-import { describe } from './tensor.js';
+import { classOf, describe } from './tensor.js';
 import { type Choice, isThreaded, pickVariant, type Variant, VARIANTS, type Wishes } from './variants.js';
 import { openWasm, packagedWasm, variantOf, type Wasm, type WasmSource } from './wasm-source.js';
 
@@ -41,7 +41,7 @@ let sources = 0;
 /** Equal options, equal key. */
 function keyOf({ variant, threads, deterministic, wasm, maxMemory }: LoadOptions): string {
   let source: string | number | undefined;
-  if (typeof wasm === 'object' && !(wasm instanceof URL)) {
+  if (typeof wasm === 'object' && classOf(wasm) !== 'URL') {
     source = sourceNumbers.get(wasm) ?? ++sources;
     sourceNumbers.set(wasm, source);
   } else {

@@ -1,7 +1,7 @@
 import type { Argument } from './arguments.js';
 import { QkvError } from './errors.js';
 import type { Block, EngineMemory } from './memory.js';
-import { allocate, frozen, type Kind, type NestedNumbers, offsetOf, sizeOf, Tensor } from './tensor.js';
+import { allocate, frozen, isBytes, type Kind, type NestedNumbers, offsetOf, sizeOf, Tensor } from './tensor.js';
 
 /** An argument that lies in an engine's memory, and what it is called. */
 export interface Resident {
@@ -28,7 +28,7 @@ export class ResidentTensor<Data extends Float32Array | Uint8Array = Float32Arra
     this.shape = frozen(shape);
     this.#alive = alive;
     this.#memory = alive('resident');
-    this.#kind = data instanceof Uint8Array ? 'boolean' : 'number';
+    this.#kind = isBytes(data) ? 'boolean' : 'number';
     this.#held = this.#memory.hold([data.byteLength], 'resident');
     this.#memory.write(this.#held.blocks[0]!.address, data);
   }

@@ -4,7 +4,7 @@ import type { RawModule } from './module.js';
 import type { NamedTensors } from './recurrent-import.js';
 import { readSafetensors, writeSafetensors } from './safetensors.js';
 import { modelFields, type SequenceSettings, STRUCTURE } from './sequence-options.js';
-import { allocate, describe, frozen, sizeOf, Tensor } from './tensor.js';
+import { allocate, classOf, describe, frozen, isBytes, sizeOf, Tensor } from './tensor.js';
 
 /** Where a parameter lies in a block of all of them. */
 export interface Place {
@@ -75,12 +75,12 @@ function expectModel(metadata: ReadonlyMap<string, string>, settings: SequenceSe
 export function readGiven(from: Uint8Array | NamedTensors, places: readonly Place[], settings: SequenceSettings): Numbers[] {
   const names = places.map(({ name }) => name);
   let given: ReadonlyMap<string, unknown>;
-  if (from instanceof Uint8Array) {
+  if (isBytes(from)) {
     const { tensors, metadata } = readSafetensors(from);
     expectModel(metadata, settings);
     given = tensors;
   } else {
-    if (Object.prototype.toString.call(from) !== '[object Object]') {
+    if (classOf(from) !== 'Object') {
       invalid(`load: ${describe(from)} came, expected the bytes of a file in a Uint8Array, or an object of tensors by name.`);
     }
     given = new Map(Object.entries(from));

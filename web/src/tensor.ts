@@ -152,7 +152,7 @@ export function tensor(
     );
   }
   const checked = checkedShape(shape === undefined ? [data.length] : shape, data.length, 'shape');
-  return new Tensor(data instanceof Uint8Array ? data : toFloat32(data), frozen(checked));
+  return new Tensor(isBytes(data) ? data : toFloat32(data), frozen(checked));
 }
 
 /** What a wrong argument is called in a message. */
@@ -171,9 +171,19 @@ export function describe(value: unknown): string {
   }
 }
 
-export function isNumericArray(value: unknown): value is NumericArray {
-  return ArrayBuffer.isView(value) && !(value instanceof DataView);
-}
+const { get: arrayTag } = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag)!;
+
+/**
+ * What kind of typed array it is, 'Float32Array'; undefined of anything else. Those of another realm (a frame, a
+ * context of Node's) are no `instanceof` ours.
+ */
+export const arrayKind = (value: unknown): string | undefined => arrayTag!.call(value);
+export const isNumericArray = (value: unknown): value is NumericArray => arrayKind(value) !== undefined;
+export const isFloat32 = (value: unknown): value is Float32Array => arrayKind(value) === 'Float32Array';
+export const isBytes = (value: unknown): value is Uint8Array => arrayKind(value) === 'Uint8Array';
+
+/** As the host calls it, whatever its realm: 'Function', 'Object', 'URL'. */
+export const classOf = (value: unknown): string => Object.prototype.toString.call(value).slice('[object '.length, -1);
 
 /** Whether the two have memory in common. */
 export const overlap = (a: Float32Array, b: Float32Array): boolean =>
@@ -181,11 +191,8 @@ export const overlap = (a: Float32Array, b: Float32Array): boolean =>
 
 /** Float32 data of a typed array: itself where it is that already, else a converted copy. */
 export function toFloat32(data: NumericArray): Float32Array {
-  if (data instanceof Float32Array) return data;
-  if (data instanceof BigInt64Array || data instanceof BigUint64Array) {
-    return Float32Array.from(data as Iterable<bigint>, Number);
-  }
-  return new Float32Array(data);
+  if (isFloat32(data)) return data;
+  return arrayKind(data)!.startsWith('Big') ? Float32Array.from(data as Iterable<bigint>, Number) : new Float32Array(data as Float64Array);
 }
 
 /** What elements a tensor has: float32 numbers, or a byte for each boolean. */

@@ -1,6 +1,6 @@
 import { QkvError } from './errors.js';
 import { nodeModule } from './features.js';
-import { describe } from './tensor.js';
+import { classOf, describe } from './tensor.js';
 import { type Variant, VARIANTS } from './variants.js';
 
 /**
@@ -31,7 +31,7 @@ const loadFailed = (message: string, cause?: unknown): never => {
 };
 
 const reason = (error: unknown): string =>
-  (error instanceof Error ? error.message : String(error)).replace(/\.?\s*$/, '');
+  ((error as Error | undefined)?.message ?? String(error)).replace(/\.?\s*$/, '');
 
 async function readFile(path: string | URL): Promise<Uint8Array> {
   const fs = nodeModule<{ promises: { readFile(path: string | URL): Promise<Uint8Array> } }>('node:fs');
@@ -66,9 +66,10 @@ function bytesOf(source: WasmSource): Promise<Uint8Array> | Uint8Array {
   // Of a buffer that was transferred away no view can be made.
   if ((source as ArrayBuffer).byteLength === 0) return new Uint8Array();
   if (ArrayBuffer.isView(source)) return new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
-  if (source instanceof ArrayBuffer || isShared(source)) return new Uint8Array(source);
-  if (typeof Response !== 'undefined' && source instanceof Response) return fetchBytes(source, 'the response');
-  if (typeof source !== 'string' && !(source instanceof URL)) {
+  const kind = classOf(source);
+  if (kind.endsWith('ArrayBuffer')) return new Uint8Array(source as ArrayBuffer);
+  if (kind === 'Response') return fetchBytes(source as Response, 'the response');
+  if (typeof source !== 'string' && kind !== 'URL') {
     throw new QkvError(
       'INVALID_ARGUMENT',
       `wasm is ${describe(source)}, expected a URL, bytes, a Response or a WebAssembly.Module.`,
@@ -78,11 +79,17 @@ function bytesOf(source: WasmSource): Promise<Uint8Array> | Uint8Array {
   if (url.startsWith('file:')) return readFile(asUrl(url));
   // In Node a string without a scheme is a path; in a page it is relative to the page.
   const isPath = typeof source === 'string' && !/^[a-z][a-z\d+.-]+:/i.test(url) && nodeModule('node:fs') !== undefined;
-  return isPath ? readFile(url) : fetchBytes(fetch(source), url);
+  return isPath ? readFile(url) : fetchBytes(fetch(source as string | URL), url);
 }
 
-const isShared = (source: object | string): source is SharedArrayBuffer =>
-  Object.prototype.toString.call(source) === '[object SharedArrayBuffer]';
+/** The sections that say what the module is; undefined of anything else than a module. */
+function sectionsOf(source: WasmSource): ArrayBuffer[] | undefined {
+  try {
+    return WebAssembly.Module.customSections(source as WebAssembly.Module, SECTION);
+  } catch {
+    return undefined;
+  }
+}
 
 function asUrl(text: string): URL {
   try {
@@ -94,9 +101,10 @@ function asUrl(text: string): URL {
 
 /** @throws QkvError LOAD_FAILED, INVALID_ARGUMENT */
 export async function openWasm(source: WasmSource): Promise<Wasm> {
-  if (source instanceof WebAssembly.Module) {
-    const [section] = WebAssembly.Module.customSections(source, SECTION);
-    return { stamp: section && new TextDecoder().decode(section), compile: async () => source };
+  const sections = sectionsOf(source);
+  if (sections) {
+    const stamp = sections[0] && new TextDecoder().decode(sections[0]);
+    return { stamp, compile: async () => source as WebAssembly.Module };
   }
   const bytes = await bytesOf(source);
   if (!isWasm(bytes)) return loadFailed(`wasm: ${bytes.length} bytes came that are not WebAssembly.`);

@@ -1,5 +1,5 @@
 import { invalid } from './arguments.js';
-import { isNumericArray, type NumericArray } from './tensor.js';
+import { arrayKind, classOf, isNumericArray, type NumericArray } from './tensor.js';
 import { rebuild, special, type Special } from './worker-protocol.js';
 import type { CallOptions } from './worker-types.js';
 
@@ -9,17 +9,15 @@ export interface Given extends CallOptions {
   readonly out?: { readonly data: Float32Array } | undefined;
 }
 
-/** As the host calls it: 'Float32Array', 'Function', 'Object'. */
-export const kindOf = (value: unknown): string => Object.prototype.toString.call(value).slice('[object '.length, -1);
 const isTensor = (value: object): boolean => 'data' in value && 'shape' in value;
 
 /** Takes out of the last argument, where that is an object of options, those that are not for the worker. */
 export function readGiven(values: readonly unknown[]): Given {
   const last = values.at(-1);
-  if (kindOf(last) !== 'Object' || isTensor(last as object)) return { values };
+  if (classOf(last) !== 'Object' || isTensor(last as object)) return { values };
   const { signal, onProgress, transfer, ...own } = last as CallOptions & Partial<Given>;
   const expect = (name: string, value: unknown, kind: string) => {
-    if (value !== undefined && !kindOf(value).endsWith(kind)) invalid(`${name} is of kind ${kindOf(value)}, expected ${kind}.`);
+    if (value !== undefined && !classOf(value).endsWith(kind)) invalid(`${name} is of kind ${classOf(value)}, expected ${kind}.`);
   };
   expect('signal', signal, 'AbortSignal');
   expect('onProgress', onProgress, 'Function');
@@ -39,11 +37,11 @@ export function packed(
   madeOf: (part: object) => Special | undefined,
 ): unknown[] {
   // What stays with an engine, or goes over as a copy, would keep no result.
-  const isKept = kindOf(out) === 'Object' && 'dispose' in out!;
+  const isKept = classOf(out) === 'Object' && 'dispose' in out!;
   const known = new Map<unknown, unknown>(isKept ? [[out, special('class', 'ResidentTensor')]] : []);
   const outData = isKept ? undefined : out?.data;
   const mayMove = ({ buffer, byteLength }: NumericArray): boolean =>
-    transfer === true && buffer instanceof ArrayBuffer && byteLength > 0 && byteLength === buffer.byteLength;
+    transfer === true && classOf(buffer) === 'ArrayBuffer' && byteLength > 0 && byteLength === buffer.byteLength;
   const pack = (part: object): unknown => {
     const made = madeOf(part);
     if (made) return made;
@@ -53,8 +51,8 @@ export function packed(
       return sent;
     }
     if (Array.isArray(part)) return undefined;
-    if (part instanceof WebAssembly.Module) return part;
-    if (kindOf(part) !== 'Object') return special('class', typeof part === 'object' ? part.constructor?.name : typeof part);
+    if (classOf(part) === 'WebAssembly.Module') return part;
+    if (classOf(part) !== 'Object') return special('class', typeof part === 'object' ? part.constructor?.name : typeof part);
     // Of tensors of other libraries, data and shape may be getters of their class.
     if (!isTensor(part) || Object.getPrototypeOf(part) === Object.prototype) return undefined;
     const { data, shape } = part as { data: unknown; shape: unknown };
@@ -65,6 +63,6 @@ export function packed(
 
 /** In plain memory of its own, whatever it is a part of. Of memory that was transferred away, no copy can be made. */
 function copied(part: NumericArray): NumericArray {
-  const Kind = (globalThis as unknown as Record<string, new (from: NumericArray | number) => NumericArray>)[kindOf(part)]!;
+  const Kind = (globalThis as unknown as Record<string, new (from: NumericArray | number) => NumericArray>)[arrayKind(part)!]!;
   return new Kind(part.length === 0 ? 0 : part);
 }

@@ -1,10 +1,10 @@
 import { invalid } from './arguments.js';
 import { QkvError } from './errors.js';
 import { tensor } from './index.js';
-import type { Tensor } from './tensor.js';
+import { classOf, type Tensor } from './tensor.js';
 import { type Given, packed, readGiven } from './worker-arguments.js';
 import { notStarted, openPort, type Port } from './worker-port.js';
-import { type Answer, type Call, type Made, rebuild, ROOT, special, type Target } from './worker-protocol.js';
+import { type Answer, type Call, type Made, rebuild, ROOT, special, type Special, type Target } from './worker-protocol.js';
 import type { RemoteDisposal } from './worker-types.js';
 
 /** A call between its promise's making and its end. */
@@ -131,9 +131,10 @@ export class Connection {
 
   #unpacked(value: unknown, name: string): unknown {
     return rebuild(value, (part) => {
-      if (!(part instanceof Map)) return ArrayBuffer.isView(part) ? part : undefined;
-      if (part.has('made')) return this.#remote(part.get('made') as Made, name);
-      const [data, shape] = part.get('tensor') as [Float32Array, number[]];
+      if (classOf(part) !== 'Map') return ArrayBuffer.isView(part) ? part : undefined;
+      const map = part as Special;
+      if (map.has('made')) return this.#remote(map.get('made') as Made, name);
+      const [data, shape] = map.get('tensor') as [Float32Array, number[]];
       return tensor(data, shape);
     });
   }
@@ -180,7 +181,7 @@ export class Connection {
 
 /** Buffers that the host does not give, or does not let go. */
 function notSent(name: string, cause: unknown): QkvError {
-  const code = cause instanceof RangeError ? 'OUT_OF_MEMORY' : 'INVALID_ARGUMENT';
+  const code = (cause as Error).name === 'RangeError' ? 'OUT_OF_MEMORY' : 'INVALID_ARGUMENT';
   return new QkvError(code, `${name}: the arguments could not be sent to the worker: ${(cause as Error).message}.`, { cause });
 }
 

@@ -5,7 +5,7 @@
  */
 import { nodeModule } from './features.js';
 import type { LoadOptions } from './load.js';
-import { kindOf } from './worker-arguments.js';
+import { classOf } from './tensor.js';
 import { Connection } from './worker-client.js';
 import type { RemoteEngine } from './worker-types.js';
 
@@ -32,14 +32,14 @@ export async function spawn(options: LoadOptions = {}): Promise<RemoteEngine> {
 
 /** The WebAssembly's source as the worker can be told it. What is wrong with it, load() says there. */
 async function portable(wasm: unknown): Promise<unknown> {
-  const source = wasm instanceof Response ? await wasm.arrayBuffer().catch(() => new ArrayBuffer()) : wasm;
+  const source = classOf(wasm) === 'Response' ? await (wasm as Response).arrayBuffer().catch(() => new ArrayBuffer()) : wasm;
   // Of a buffer that was transferred away no view can be made.
-  if (kindOf(source).endsWith('ArrayBuffer')) return new Uint8Array((source as ArrayBuffer).byteLength > 0 ? (source as ArrayBuffer) : []);
-  if (typeof source !== 'string' && !(source instanceof URL)) return source;
+  if (classOf(source).endsWith('ArrayBuffer')) return new Uint8Array((source as ArrayBuffer).byteLength > 0 ? (source as ArrayBuffer) : []);
+  if (typeof source !== 'string' && classOf(source) !== 'URL') return source;
   // An address is relative to here, and the worker's script may be elsewhere. In Node it may be a path.
   if (nodeModule('node:fs')) return String(source);
   try {
-    return new Request(source).url;
+    return new Request(source as URL).url;
   } catch {
     return String(source);
   }
