@@ -74,6 +74,9 @@ function positionsOf({ positions, offset = 0 }: RotaryOptions, length: number, t
     if (tableRows !== undefined && length > 0 && offset + length > tableRows) {
       throw new QkvError('SHAPE_MISMATCH', `cos has ${tableRows} rows, expected at least ${offset + length}: one for each position up to offset + length.`);
     }
+    if (tableRows === undefined && offset + length - 1 > FARTHEST) {
+      invalid(`offset is ${offset} for ${length} rows, expected at most ${FARTHEST - length + 1}, so that the last position, offset + length - 1, is at most ${FARTHEST}.`);
+    }
     const Kind = tableRows === undefined ? Float64Array : Int32Array;
     return new Kind(length).map((_, t) => offset + t);
   }

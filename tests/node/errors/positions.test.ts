@@ -2,14 +2,18 @@
 import assert from 'node:assert/strict';
 import { after, before } from 'node:test';
 
-import { alibiSlopes, type Engine, sinusoidal, tensor } from 'qkv';
+import { alibiSlopes, type Engine, type MultiHeadAttention, sinusoidal, tensor } from 'qkv';
 
 import { loadVariant } from '../support/engine.js';
 import { type Refusal, refuses } from '../support/refusals.js';
 import { wrongBuffer, wrongChoice, wrongNames, wrongNumber, wrongNumberList, wrongTensor, wrongWhole, wrongWholeList } from '../support/wrong.js';
 
 let engine: Engine;
-before(async () => { engine = await loadVariant(); });
+let layer: MultiHeadAttention;
+before(async () => {
+  engine = await loadVariant();
+  layer = engine.multiHeadAttention({ embedDim: 4, numHeads: 2 });
+});
 after(() => engine.dispose());
 
 const FARTHEST = 2 ** 30;
@@ -22,6 +26,7 @@ const tables = { cos: zeros(3, 2), sin: zeros(3, 2) };
 // As JavaScript would call them, without TypeScript to help.
 const rotary = (from: unknown, options: unknown) => (engine.rotary as (...args: unknown[]) => unknown).call(engine, from, options);
 const turn = (options: object) => rotary(x, { pairing: 'halves', ...options });
+const turnBack = (options: object) => engine.rotaryBackward(x, x, { pairing: 'halves', ...options });
 const option = (name: string) => (value: unknown) => turn({ [name]: value });
 const embed = (from: unknown, which: unknown) => (engine.embedding as (...args: unknown[]) => unknown).call(engine, from, which);
 const refused = (name: string, options: object, message: RegExp): Refusal => [name, () => turn(options), 'INVALID_ARGUMENT', message];
@@ -53,6 +58,9 @@ refuses('rotary refuses', {
     offset: [
       ...wrongWhole('offset', option('offset'), -FARTHEST, FARTHEST),
       ...wrongWhole('offset', (offset) => turn({ ...tables, offset }), 0, FARTHEST),
+      ...[turn, turnBack, (options: object) => layer.forward(x, { rotary: { pairing: 'halves', ...options } })].map((call, i): Refusal => [
+        `too far for the last row, ${i}`, () => call({ offset: FARTHEST }), 'INVALID_ARGUMENT',
+        /^offset is 1073741824 for 2 rows, expected at most 1073741823, so that the last position, offset \+ length - 1, is at most 1073741824/]),
       refused('with positions', { offset: 1, positions: [0, 1] }, /^offset is 1 together with positions, expected one or the other/),
     ],
     base: [
