@@ -72,8 +72,8 @@ export class HeadsCall {
     const { numHeads, numKvHeads } = layer;
     this.heads = attentionHeads(projected(x, this.query), projected(context, this.key), projected(context, this.value), { numHeads, numKvHeads });
     const { rotary } = given.options;
-    const turn = (heads: Heads) => ({ heads, call: new RotaryCall(frame, rotary!, heads.sizes[2], heads.sizes[3]) });
-    this.#turns = rotary === undefined ? [] : [turn(this.heads.query), turn(this.heads.key)];
+    const turn = (heads: Heads, from: string) => ({ heads, call: new RotaryCall(frame, rotary!, heads.sizes[2], heads.sizes[3], from) });
+    this.#turns = rotary === undefined ? [] : [turn(this.heads.query, 'x'), turn(this.heads.key, context === x ? 'x' : 'context')];
     this.attention = new AttentionCall(memory, frame, this.heads, options);
     this.mixed = frame.output(this.heads.outputShape);
     this.x = frame.input(x);

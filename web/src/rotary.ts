@@ -66,16 +66,16 @@ function dimsOf(options: RotaryOptions, dim: number, tables: { cos: Numbers } | 
   return dims;
 }
 
-/** Positions as numbers, or as rows of the tables. */
-function positionsOf({ positions, offset = 0 }: RotaryOptions, length: number, tableRows: number | undefined): Float64Array | Int32Array {
-  const meaning = 'a position for each row of x';
+/** Positions as numbers, or as rows of the tables. `turning` is the argument whose rows they are of. */
+function positionsOf({ positions, offset = 0 }: RotaryOptions, length: number, tableRows: number | undefined, turning: string): Float64Array | Int32Array {
+  const meaning = `a position for each row of ${turning}`;
   if (positions === undefined) {
     wholeNumber(offset, 'offset', tableRows === undefined ? -FARTHEST : 0, FARTHEST);
     if (tableRows !== undefined && length > 0 && offset + length > tableRows) {
       throw new QkvError('SHAPE_MISMATCH', `cos has ${tableRows} rows, expected at least ${offset + length}: one for each position up to offset + length.`);
     }
     if (tableRows === undefined && offset + length - 1 > FARTHEST) {
-      invalid(`offset is ${offset} for ${length} rows, expected at most ${FARTHEST - length + 1}, so that the last position, offset + length - 1, is at most ${FARTHEST}.`);
+      invalid(`offset is ${offset} for ${length} rows of ${turning}, expected at most ${FARTHEST - length + 1}, so that the last position, offset + length - 1, is at most ${FARTHEST}.`);
     }
     const Kind = tableRows === undefined ? Float64Array : Int32Array;
     return new Kind(length).map((_, t) => offset + t);
@@ -95,13 +95,13 @@ export class RotaryCall {
   readonly #tables: Calls['rotaryTables'] | undefined;
   readonly #fields: Calls['rotary'];
 
-  /** Checks the options for rows of `dim` numbers and reserves tables in the frame. */
-  constructor(frame: Frame, options: RotaryOptions, length: number, dim: number, operation = 'rotary') {
+  /** Checks the options for rows of `dim` numbers, which the argument `turning` has, and reserves tables in the frame. */
+  constructor(frame: Frame, options: RotaryOptions, length: number, dim: number, turning = 'x', operation = 'rotary') {
     expectOptions(operation, options, ['pairing', 'positions', 'offset', 'base', 'dims', 'cos', 'sin']);
     const pairing = oneOf(options.pairing, 'pairing', ['halves', 'neighbours']);
     const given = givenTables(options);
     const pairs = dimsOf(options, dim, given) / 2;
-    const positions = positionsOf(options, length, given?.cos.shape[0]);
+    const positions = positionsOf(options, length, given?.cos.shape[0], turning);
     const { base = 10000 } = options;
     finite(base, 'base', 1);
     const rows = given ? given.cos.shape[0]! : length;
@@ -137,7 +137,7 @@ function turned(memory: EngineMemory, operation: 'rotary' | 'rotaryBackward', x:
   const { shape } = x;
   const [length, dim] = shape.slice(-2) as [number, number];
   const frame = memory.frame();
-  const call = new RotaryCall(frame, options, length, dim, operation);
+  const call = new RotaryCall(frame, options, length, dim, 'x', operation);
   const strides = [0, length * dim, dim, 1];
   const from = frame.input(x);
   const out = frame.output(shape);

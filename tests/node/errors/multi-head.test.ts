@@ -76,8 +76,9 @@ refuses('multiHeadAttention refuses', {
       ...wrongNames('rotary: options', option('rotary'), 'pairing, positions'),
       refused('no pairing', { rotary: {}, out }, /^pairing is undefined, expected 'halves' or 'neighbours'/),
       refused('more dims than a head has', { rotary: { pairing: 'halves', dims: 4 }, out }, /^dims is 4, expected a whole number from 0 to 2/),
-      misfit('positions of other rows', { rotary: { pairing: 'halves', positions: [1] }, out }, /^positions has shape \(1\), expected 2 entries/),
-      misfit('positions that the keys of a context do not have', { rotary: { pairing: 'halves', positions: [0, 1] }, context: zeros(3, 4), out }, /^positions has shape \(2\), expected 3 entries/),
+      misfit('positions of other rows', { rotary: { pairing: 'halves', positions: [1] }, out }, /^positions has shape \(1\), expected 2 entries: a position for each row of x\.$/),
+      misfit('positions that the keys of a context do not have', { rotary: { pairing: 'halves', positions: [0, 1] }, context: zeros(3, 4), out }, /^positions has shape \(2\), expected 3 entries: a position for each row of context\.$/),
+      refused('an offset too far for the keys of a context', { rotary: { pairing: 'halves', offset: 2 ** 30 - 1 }, context: zeros(3, 4), out }, /^offset is 1073741823 for 3 rows of context, expected at most 1073741822/),
     ],
     out: [
       ...wrongPlace('out', (to) => forward(x, { out: to })),

@@ -60,7 +60,7 @@ refuses('rotary refuses', {
       ...wrongWhole('offset', (offset) => turn({ ...tables, offset }), 0, FARTHEST),
       ...[turn, turnBack, (options: object) => layer.forward(x, { rotary: { pairing: 'halves', ...options } })].map((call, i): Refusal => [
         `too far for the last row, ${i}`, () => call({ offset: FARTHEST }), 'INVALID_ARGUMENT',
-        /^offset is 1073741824 for 2 rows, expected at most 1073741823, so that the last position, offset \+ length - 1, is at most 1073741824/]),
+        /^offset is 1073741824 for 2 rows of x, expected at most 1073741823, so that the last position, offset \+ length - 1, is at most 1073741824/]),
       refused('with positions', { offset: 1, positions: [0, 1] }, /^offset is 1 together with positions, expected one or the other/),
     ],
     base: [
