@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
-import { type AttentionOptions, type Engine, load, tensor } from 'qkv';
+import { type AttentionOptions, type Engine, type List, load, tensor } from 'qkv';
 
 import { attention, type AttentionSizes } from './support/attention-reference.js';
 import { loadVariant, threaded, variant } from './support/engine.js';
@@ -154,6 +154,20 @@ describe(`attention, ${variant}`, () => {
       assert.deepEqual(engine.attention({ data, shape: [1, 2] }, [[1, 0], [0, 1]], [[3], [4]]).output.data, expected);
       assert.deepEqual(Array.from(data as ArrayLike<number>), before);
     }
+  });
+
+  test('lists are of any kind', () => {
+    const x = tensor(randomFloats(2 * 3 * 4 * 2, 7), [2, 3, 4, 2]);
+    const attend = (list: (entries: number[]) => List) => [
+      engine.attention(x, x, x, { sinks: list([1, 2, 3]) }),
+      engine.attention(x, x, x, { alibi: list([1, 2, 3]) }),
+      engine.attention(x, x, x, { keyLengths: list([1, 3]), causal: { offset: list([-1, 2]) } }),
+      engine.attention(x, x, x, { queryOffset: list([-1, 2]), window: [1, 1], weights: { heads: list([2, 0]), queries: list([3]) } }),
+    ];
+    const expected = attend((entries) => entries);
+    const bigints = (entries: number[]) => BigInt64Array.from(entries.map(BigInt));
+    const kinds: ((entries: number[]) => List)[] = [bigints, (entries) => ({ data: bigints(entries), shape: [entries.length] }), (entries) => tensor(entries), (entries) => Int8Array.from(entries)];
+    for (const list of kinds) assert.deepEqual(attend(list), expected, String(list));
   });
 
   test('results are plain memory of the caller', () => {

@@ -68,6 +68,19 @@ describe(`rotary, ${variant}`, () => {
     }
   });
 
+  test('positions are a list of any kind', () => {
+    const x = random(2, 5, 6);
+    const expected = engine.rotary(x, { pairing: 'halves', offset: -2 });
+    const bigints = BigInt64Array.of(-2n, -1n, 0n, 1n, 2n);
+    for (const positions of [Int8Array.of(-2, -1, 0, 1, 2), bigints, { data: bigints, shape: [5] }, tensor([-2, -1, 0, 1, 2]), engine.resident([-2, -1, 0, 1, 2])]) {
+      assert.deepEqual(engine.rotary(x, { pairing: 'halves', positions }), expected);
+    }
+    const tables = { cos: random(5, 4, 3), sin: random(6, 4, 3) };
+    assert.deepEqual(
+      engine.rotary(x, { pairing: 'halves', ...tables, positions: BigInt64Array.of(3n, 0n, 0n, 1n, 2n) }),
+      engine.rotary(x, { pairing: 'halves', ...tables, positions: [3, 0, 0, 1, 2] }));
+  });
+
   test('heads and batches turn alike, one token alone as in its sequence', () => {
     const x = random(3, 2, 3, 5, 8);
     for (const pairing of PAIRINGS) {

@@ -187,7 +187,10 @@ export function wholeNumbers(value: List, name: string, least: number, most: num
 }
 
 export function doubles(value: List, name: string, count: number, meaning: string): Float64Array {
-  return Float64Array.from(listed(value, name, count, meaning), (entry, i) =>
+  const entries = listed(value, name, count, meaning);
+  // Bigints of a typed array are numbers, as they are in a tensor's data.
+  if (isNumericArray(entries)) return Float64Array.from(entries as ArrayLike<number>, Number);
+  return Float64Array.from(entries, (entry, i) =>
     typeof entry === 'number' ? entry : invalid(`${name}[${i}] is ${describe(entry)}, expected a number.`));
 }
 
