@@ -144,7 +144,7 @@ export class EngineMemory {
     this.#memory = memory;
     this.limit = limit;
     this.#views = viewsOf(memory);
-    this.#callAddress = this.#allocate(LARGEST_CALL, `load needs ${LARGEST_CALL} bytes`);
+    this.#callAddress = this.#allocate(LARGEST_CALL, 'load');
   }
 
   /** Bytes that the host has given to the engine. They are given back by disposing it. */
@@ -159,7 +159,7 @@ export class EngineMemory {
   /** The address of at least `bytes` bytes, which hold until the next call. */
   reserve(bytes: number, operation: string): Address {
     if (bytes <= this.#region.bytes) return this.#region.address;
-    this.#region = { address: this.#allocate(bytes, `${operation} needs ${bytes} bytes for its inputs, outputs and scratch`), bytes };
+    this.#region = { address: this.#allocate(bytes, operation, ' for its inputs, outputs and scratch'), bytes };
     return this.#region.address;
   }
 
@@ -167,20 +167,22 @@ export class EngineMemory {
   hold(sizes: readonly number[], what: string): { blocks: Block[]; release(): void } {
     const blocks = sizes.map((bytes) => new Block(bytes));
     const total = blocks.reduce((sum, { bytes }) => sum + align(bytes), ALIGNMENT);
-    const address = this.#allocate(total, `${what} needs ${total} bytes`);
+    const address = this.#allocate(total, what);
     blocks.reduce((next, block) => (block.address = next) + align(block.bytes), align(address));
     return { blocks, release: () => this.module._free(address) };
   }
 
-  #allocate(bytes: number, need: string): Address {
+  #allocate(bytes: number, operation: string, purpose = ''): Address {
     // Between calls the region holds nothing, and what is allocated may need its place.
     this.module._free(this.#region.address);
     this.#region = { address: 0, bytes: 0 };
     const address = bytes <= this.limit ? this.module._malloc(bytes) >>> 0 : 0;
     if (address !== 0) return address;
+    // Above, a count of the core's has run over.
+    const needed = bytes <= Number.MAX_SAFE_INTEGER ? bytes : `more than ${this.limit}`;
     throw new QkvError(
       'OUT_OF_MEMORY',
-      `${need}, but the engine may use at most ${this.limit} bytes; give load() a larger maxMemory, or ask for less.`,
+      `${operation} needs ${needed} bytes${purpose}, but the engine may use at most ${this.limit} bytes; give load() a larger maxMemory, or ask for less.`,
     );
   }
 

@@ -90,6 +90,21 @@ describe(`out of memory, ${variant}`, () => {
     });
   }
 
+  test('no number is named that the core cannot count to', async () => {
+    const none = (...shape: number[]) => tensor(new Float32Array(0), shape);
+    const longest = 2 ** 31 - 1;
+    const calls = [
+      () => engine.attention(none(0, 4), none(0, 4), none(0, longest)),
+      () => engine.attentionBackward(none(0, longest), none(0, 4), none(0, 4), none(0, longest)),
+      () => engine.rnn(none(0, longest), { wx: none(longest, 0), wh: none(0, 0) }),
+    ];
+    for (const call of calls) {
+      const error = await errorOf(call);
+      assert.equal(error.code, 'OUT_OF_MEMORY', error.message);
+      assert.match(error.message, new RegExp(`^\\w+ needs more than ${LIMIT} bytes for its inputs, outputs and scratch, but the engine may use at most ${LIMIT} bytes; `));
+    }
+  });
+
   test('after 1,000 of them the memory has not grown, and what just fits still does', async () => {
     const most = await mostElements(10 * MIB);
     const [fits, fails] = [zeros(1, most - STEP), zeros(1, most + STEP)];
