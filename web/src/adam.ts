@@ -111,10 +111,17 @@ export class Adam {
     });
     const slopes = listOf(gradients, 'gradients', places.length, (entry, name) => numbers(entry, name));
     slopes.forEach((slope, i) => expectShape(slope, `gradients[${i}]`, places[i]!.shape, `the shape of parameters[${i}]`));
-    const kept = (this.#kept ??= this.#keep(memory, places));
-    this.#write(memory, kept.blocks.parameters, places);
-    this.#write(memory, kept.blocks.gradients, slopes);
-    this.#run(memory, kept);
+    const kept = this.#kept ?? this.#keep(memory, places);
+    try {
+      this.#write(memory, kept.blocks.parameters, places);
+      this.#write(memory, kept.blocks.gradients, slopes);
+      this.#run(memory, kept);
+    } catch (error) {
+      // A first step that fails says nothing of the shapes of the next.
+      if (kept !== this.#kept) kept.release();
+      throw error;
+    }
+    this.#kept = kept;
     let at = kept.blocks.parameters.address;
     for (const { data } of places) {
       memory.read(at, data);

@@ -106,6 +106,21 @@ function make2(...args: unknown[]): unknown {
 }
 
 describe(`adam and the engine's memory, ${variant}`, () => {
+  test('a first step that fails leaves nothing behind', async () => {
+    const other = await loadVariant({ maxMemory: 2 ** 24 });
+    const foreign = other.resident([1, 1]);
+    using fresh = engine.adam({ lr: 0.5 });
+    for (const gradient of [[NaN, 1], foreign]) await errorOf(() => fresh.step([tensor([1, 2])], [gradient]));
+    const parameter = tensor([1]);
+    fresh.step([parameter], [[1]]);
+    assert.deepEqual([...parameter.data], [0.5]);
+    assert.match((await errorOf(() => fresh.step([tensor([1, 2])], [[1, 1]]))).message, /^parameters\[0\] has shape \(2\), expected \(1\): as in the first step/);
+    const { used } = engine.info().memory;
+    for (let failed = 0; failed < 100; failed++) await errorOf(() => engine.adam().step([zeros(10000)], [Array(10000).fill(NaN)]));
+    assert.ok(engine.info().memory.used <= used + 2 ** 20, 'failing first steps keep memory');
+    other.dispose();
+  });
+
   test('more than there is of it is refused, and the engine works on', async () => {
     const small = await loadVariant({ maxMemory: 2 ** 24 });
     const large = zeros(1200, 1200);
