@@ -178,8 +178,8 @@ export class EngineMemory {
     this.#region = { address: 0, bytes: 0 };
     const address = bytes <= this.limit ? this.module._malloc(bytes) >>> 0 : 0;
     if (address !== 0) return address;
-    // Above, a count of the core's has run over.
-    const needed = bytes <= Number.MAX_SAFE_INTEGER ? bytes : `more than ${this.limit}`;
+    // From there on a count of the core's, in 64 bits, has run over.
+    const needed = bytes < 2 ** 63 ? bytes : `more than ${this.limit}`;
     throw new QkvError(
       'OUT_OF_MEMORY',
       `${operation} needs ${needed} bytes${purpose}, but the engine may use at most ${this.limit} bytes; give load() a larger maxMemory, or ask for less.`,
