@@ -11,7 +11,7 @@ export function costsTable(hosts) {
   const titles = ['', '`load()` from bytes, ms', 'first call / warm call of 12 x 512 x 64', 'its backward / forward', 'a call of 16 x 64, us', 'of that beside arithmetic and copies', 'waking the pool, us', 'relaxed / relaxed-mt with 2 threads', ''];
   const rows = hosts.map((host) => {
     const all = host.processes.flatMap(({ costs }) => (costs && !costs.note ? [costs] : []));
-    const over = (of, format) => summed(all.map(of).filter((number) => number !== undefined), format);
+    const over = (of, format) => summed(all.map(of).filter(Number.isFinite), format);
     const note = host.processes.map(({ costs }) => costs?.note).find(Boolean) ?? '';
     return [
       host.name, over(({ load }) => load, ms), over(({ first, warm }) => first / warm, formatted), over(({ forward, backward }) => backward / forward, formatted),

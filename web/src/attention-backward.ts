@@ -43,7 +43,7 @@ export class AttentionBackwardCall {
   readonly #hasSinks: boolean;
   readonly #dBias: Block;
   readonly #dSinks: Block;
-  readonly #fields: Calls['attentionBackward'];
+  readonly #fields: readonly Calls['attentionBackward'][];
 
   /** Reads the options and reserves in the frame what they need. */
   constructor(memory: EngineMemory, frame: Frame, heads: AttentionHeads, options: ScoreOptions) {
@@ -57,12 +57,12 @@ export class AttentionBackwardCall {
     this.#dSinks = frame.output([sizes.numHeads], this.#hasSinks);
     const rows = sizes.batch * sizes.numHeads * sizes.queryLen;
     const bytes = memory.module.attentionBackwardWorkspaceBytes(rows, sizes.keyLen, sizes.headDim, sizes.valueDim);
-    this.#fields = { ...ruleFields(frame, rules), ...frame.workspace(bytes), dBias: this.#dBias, dSinks: this.#dSinks };
+    this.#fields = [sizes, ...ruleFields(frame, rules), frame.workspace(bytes), { dBias: this.#dBias, dSinks: this.#dSinks }];
   }
 
   run(name: string, { dOutput, query, key, value, ...gradients }: BackwardBlocks): void {
     const tensors = tensorFields(this.#heads, query, key, value, dOutput);
-    this.#frame.run(name, 'attentionBackward', this.#heads.sizes, this.#fields, tensors, gradients);
+    this.#frame.run(name, 'attentionBackward', ...this.#fields, tensors, gradients);
   }
 
   /** The gradients by what the options hold. */
