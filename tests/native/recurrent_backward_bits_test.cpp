@@ -54,8 +54,7 @@ TEST_CASE("a trace changes no bit of the outputs") {
 
 TEST_CASE("gradients through time have the same bits for any threads, whatever is wanted") {
   for (const recurrent_options& options : every_recurrent_option()) {
-    CAPTURE(static_cast<int>(options.cell));
-    CAPTURE(static_cast<int>(options.direction));
+    CAPTURE(options);
     recurrent_case one({20, 11, 7, 33}, options, 5);
     one.set_ragged();
     const auto loss = some_loss(one);
@@ -91,8 +90,7 @@ TEST_CASE("gradients through time have the same bits for any threads, whatever i
 
 TEST_CASE("gradients by a sequence have the same bits in a batch and alone") {
   for (const recurrent_options& options : every_recurrent_option()) {
-    CAPTURE(static_cast<int>(options.cell));
-    CAPTURE(static_cast<int>(options.direction));
+    CAPTURE(options);
     recurrent_case batch({20, 11, 7, 33}, options, 5);
     batch.set_ragged();
     const auto loss = some_loss(batch);

@@ -10,11 +10,7 @@ using namespace qkv::test;
 TEST_CASE("gradients through time are right with every option, over batches and sizes") {
   for (const recurrent_options& options : every_recurrent_option()) {
     for (extent hidden : {1, 4, 9, 33}) {
-      CAPTURE(static_cast<int>(options.cell));
-      CAPTURE(static_cast<int>(options.direction));
-      CAPTURE(static_cast<int>(options.gate_order));
-      CAPTURE(options.reset_after);
-      CAPTURE(options.relu);
+      CAPTURE(options);
       CAPTURE(hidden);
       // Of all batches together: the few numbers of the smallest are often right by luck.
       recurrent_gradient_errors errors;
@@ -37,8 +33,7 @@ TEST_CASE("gradients through time are right for whole panels and sums of several
     for (extent hidden : {32, 64, 70, 300}) {
       for (extent length : {1, 2, 3, 70}) {
         if (hidden * length > 5000) continue;
-        CAPTURE(static_cast<int>(options.cell));
-        CAPTURE(options.reset_after);
+        CAPTURE(options);
         CAPTURE(hidden);
         CAPTURE(length);
         recurrent_gradient_errors errors;
@@ -53,8 +48,7 @@ TEST_CASE("gradients through time are right for whole panels and sums of several
 TEST_CASE("gradients through time are right for many steps and several groups of sequences") {
   for (const recurrent_options& options : every_recurrent_option()) {
     if (options.direction != recurrent_direction::both) continue;
-    CAPTURE(static_cast<int>(options.cell));
-    CAPTURE(options.reset_after);
+    CAPTURE(options);
     recurrent_gradient_errors errors;
     recurrent_case one({17, 40, 3, 6}, options, 8);
     one.set_ragged();
@@ -66,9 +60,7 @@ TEST_CASE("gradients through time are right for many steps and several groups of
 TEST_CASE("gradients through time start from zeros and without biases where none are given") {
   for (const recurrent_options& options : every_recurrent_option()) {
     for (int missing = 0; missing < 8; ++missing) {
-      CAPTURE(static_cast<int>(options.cell));
-      CAPTURE(static_cast<int>(options.direction));
-      CAPTURE(options.reset_after);
+      CAPTURE(options);
       CAPTURE(missing);
       recurrent_gradient_errors errors;
       for (std::uint64_t seed = 3; seed < 6; ++seed) {

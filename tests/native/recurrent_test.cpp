@@ -9,11 +9,7 @@ TEST_CASE("recurrent cells are right with every option, over batches and sizes")
   for (const recurrent_options& options : every_recurrent_option()) {
     for (extent batch : {1, 3, 9}) {
       for (extent hidden : {1, 4, 9, 33}) {
-        CAPTURE(static_cast<int>(options.cell));
-        CAPTURE(static_cast<int>(options.direction));
-        CAPTURE(static_cast<int>(options.gate_order));
-        CAPTURE(options.reset_after);
-        CAPTURE(options.relu);
+        CAPTURE(options);
         CAPTURE(batch);
         CAPTURE(hidden);
         recurrent_case one({batch, 7, 5, hidden}, options, 1);
@@ -104,8 +100,7 @@ TEST_CASE("a sequence in two parts, or step by step, has the bits of the whole")
 
 TEST_CASE("recurrent cells have the same bits for any number of threads, in a batch or alone") {
   for (recurrent_options options : every_recurrent_option()) {
-    CAPTURE(static_cast<int>(options.cell));
-    CAPTURE(static_cast<int>(options.direction));
+    CAPTURE(options);
     recurrent_case batch({20, 11, 7, 33}, options, 5);
     batch.set_ragged();
     const auto expected = batch.run();

@@ -61,11 +61,7 @@ struct double_case {
 TEST_CASE("the plain gradients through time are those of their loss, for every option") {
   for (const recurrent_options& options : every_recurrent_option()) {
     for (int missing = 0; missing < 8; ++missing) {
-      CAPTURE(static_cast<int>(options.cell));
-      CAPTURE(static_cast<int>(options.direction));
-      CAPTURE(static_cast<int>(options.gate_order));
-      CAPTURE(options.reset_after);
-      CAPTURE(options.relu);
+      CAPTURE(options);
       CAPTURE(missing);
       recurrent_case one({4, 5, 3, 3}, options, 1);
       one.lengths = {5, 0, 1, 3};
@@ -80,8 +76,7 @@ TEST_CASE("the plain gradients through time are those of their loss, for every o
 
 TEST_CASE("the plain gradients through time start from zeros and without biases") {
   for (const recurrent_options& options : every_recurrent_option()) {
-    CAPTURE(static_cast<int>(options.cell));
-    CAPTURE(options.reset_after);
+    CAPTURE(options);
     recurrent_case one({2, 4, 3, 4}, options, 2);
     one.h0.clear();
     one.c0.clear();

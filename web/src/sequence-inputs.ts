@@ -105,8 +105,8 @@ const keysOfPointer = ({ causal }: SequenceSettings, { at, lengths, context, con
   context ? contextLengths : causal && at ? at.map((position) => position + 1) : lengths;
 
 /**
- * A class for each sequence, or a position that the row that is read sees; with readout 'every' a class for each token, or -1 for
- * none.
+ * A class for each sequence, or a position that the row that is read sees; with readout 'every' a class for each token,
+ * or -1 for none.
  */
 export function readTargets(settings: SequenceSettings, inputs: SequenceInputs, value: number | IndicesLike): Int32Array {
   const { lead, batch, length, keyLength } = inputs;

@@ -6,6 +6,18 @@
 #include "qkv/recurrent.hpp"
 #include "qkv/reference_recurrent.hpp"
 #include "support/attention_case.hpp"
+#include "support/doctest.hpp"
+
+// As CAPTURE() shows them.
+template <>
+struct doctest::StringMaker<qkv::recurrent_options> {
+  static String convert(const qkv::recurrent_options& options) {
+    const auto number = [](auto choice) { return toString(static_cast<int>(choice)); };
+    return "cell " + number(options.cell) + ", direction " + number(options.direction) +
+           ", gate order " + number(options.gate_order) + ", reset after " +
+           toString(options.reset_after) + ", relu " + toString(options.relu);
+  }
+};
 
 namespace qkv::test {
 
