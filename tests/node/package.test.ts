@@ -36,6 +36,17 @@ test('the package stays small', async (t) => {
   assert.ok(all <= 48 * kB, `the JavaScript has ${all} bytes gzip, at most ${48 * kB} are allowed`);
 });
 
+test('the README says what there is to download', async () => {
+  const readme = await readFile(new URL('README.md', root), 'utf8');
+  const said = readme.match(/(\d+) kB to download \(gzip, JavaScript included; (\d+) kB with threads\)/);
+  assert.ok(said, 'the README no longer says "... kB to download (gzip, JavaScript included; ... kB with threads)"');
+  const downloads = [['index.js', 'qkv-simd.wasm'], ['index.js', 'qkv-mt.js', 'qkv-simd-mt.wasm']];
+  for (const [i, names] of downloads.entries()) {
+    const size = await sizeOf(files.filter((path) => names.includes(basename(path))));
+    assert.ok(Math.abs(Number(said[i + 1]) - size / kB) < 3, `${names.join(', ')} have ${size} bytes gzip; the README says ${said[i + 1]} kB`);
+  }
+});
+
 test('the worker’s two sides take the engine from the entry, and bundlers find the script', async () => {
   for (const name of ['worker.js', 'worker-side.js']) {
     const path = files.find((file) => basename(file) === name)!;
