@@ -1,6 +1,9 @@
 #include "qkv/activation.hpp"
 
-#include "support/attention_case.hpp"
+#include "qkv/reference.hpp"
+#include "support/near.hpp"
+#include "support/random.hpp"
+#include "support/scratch.hpp"
 
 using namespace qkv;
 using namespace qkv::test;

@@ -1,7 +1,9 @@
 #include "qkv/adam.hpp"
 
 #include "qkv/reference_layers.hpp"
-#include "support/attention_case.hpp"
+#include "support/near.hpp"
+#include "support/random.hpp"
+#include "support/scratch.hpp"
 
 using namespace qkv;
 using namespace qkv::test;

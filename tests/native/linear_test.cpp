@@ -2,7 +2,10 @@
 
 #include <Eigen/Core>
 
-#include "support/attention_case.hpp"
+#include "qkv/reference.hpp"
+#include "support/near.hpp"
+#include "support/random.hpp"
+#include "support/scratch.hpp"
 
 using namespace qkv;
 using namespace qkv::test;

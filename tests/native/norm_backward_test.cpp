@@ -1,5 +1,8 @@
+#include "qkv/norm.hpp"
 #include "qkv/reference_layers.hpp"
-#include "support/attention_case.hpp"
+#include "support/near.hpp"
+#include "support/random.hpp"
+#include "support/scratch.hpp"
 
 using namespace qkv;
 using namespace qkv::test;
@@ -47,12 +50,6 @@ struct norm_case {
         gradients(d_out.begin(), d_out.end());
     return has_mean ? reference::layer_norm_backward<T>(gradients, values, scale, epsilon, columns)
                     : reference::rms_norm_backward<T>(gradients, values, scale, epsilon, columns);
-  }
-
-  static void reverse_rows(std::vector<float>& data, extent columns) {
-    for (auto row = data.begin(); row != data.end(); row += columns) {
-      std::reverse(row, row + columns);
-    }
   }
 
   // The plain loop over the columns from last to first: the same sums, rounded in another way.

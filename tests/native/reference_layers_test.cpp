@@ -1,8 +1,8 @@
 // The plain gradients, which every kernel is held to, against finite differences.
 #include "qkv/reference_layers.hpp"
 
-#include "support/attention_case.hpp"
 #include "support/gradcheck.hpp"
+#include "support/random.hpp"
 
 using namespace qkv;
 using namespace qkv::test;

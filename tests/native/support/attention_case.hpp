@@ -8,29 +8,11 @@
 #include "qkv/reference.hpp"
 #include "support/near.hpp"
 #include "support/random.hpp"
+#include "support/scratch.hpp"
 
 namespace qkv::test {
 
-inline constexpr float quiet_nan = std::numeric_limits<float>::quiet_NaN();
-
-// Memory that is full of NaN to begin with: nothing that was not computed passes for a result.
-class scratch {
- public:
-  explicit scratch(std::size_t bytes)
-      : memory_(bytes / sizeof(float) + 1, quiet_nan), bytes_(bytes) {}
-  operator workspace() { return {memory_.data(), bytes_}; }
-
- private:
-  std::vector<float> memory_;
-  std::size_t bytes_;
-};
-
 using reference::attention_sizes;
-
-inline void reverse_rows(std::vector<float>& rows, extent dim) {
-  if (dim == 0) return;
-  for (auto row = rows.begin(); row != rows.end(); row += dim) std::reverse(row, row + dim);
-}
 
 struct attention_case {
   attention_sizes sizes;

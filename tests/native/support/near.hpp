@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <initializer_list>
 #include <limits>
 #include <vector>
 
@@ -39,6 +41,12 @@ inline double allowed_error(const std::vector<float>& plain, const std::vector<d
 inline void check_near(const std::vector<float>& result, const std::vector<float>& plain,
                        const std::vector<double>& exact) {
   CHECK_LE(largest_error(result, exact), allowed_error(plain, exact));
+}
+
+// For the plain loop to sum in the other order.
+inline void reverse_rows(std::vector<float>& rows, std::ptrdiff_t columns) {
+  if (columns == 0) return;
+  for (auto row = rows.begin(); row != rows.end(); row += columns) std::reverse(row, row + columns);
 }
 
 // The plain loop in several orders of summation: the worst of them counts.

@@ -5,8 +5,10 @@
 
 #include "qkv/recurrent.hpp"
 #include "qkv/reference_recurrent.hpp"
-#include "support/attention_case.hpp"
 #include "support/doctest.hpp"
+#include "support/near.hpp"
+#include "support/random.hpp"
+#include "support/scratch.hpp"
 
 // As CAPTURE() shows them.
 template <>

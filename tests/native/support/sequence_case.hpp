@@ -1,8 +1,10 @@
 // One problem of a sequence model with its memory, run by the library and by the plain composition.
 #pragma once
 
-#include "support/attention_case.hpp"
+#include "support/near.hpp"
 #include "support/plain_sequence.hpp"
+#include "support/random.hpp"
+#include "support/scratch.hpp"
 
 namespace qkv::test {
 
