@@ -49,6 +49,27 @@ inEachBrowser('the timing view', (kind) => {
     });
   });
 
+  test('measures in another worker where the first stops for good while it loads', async () => {
+    await withPage(browser, kind, 'about:blank', {}, async ({ page }) => {
+      await page.evaluateOnNewDocument(() => {
+        const Real = globalThis.Worker;
+        const stuck = 'onmessage = () => { postMessage({ type: "loading" }); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0); };';
+        globalThis.Worker = class extends Real {
+          constructor(url: string | URL, options?: WorkerOptions) {
+            // The views above have one of the package's.
+            const isFirst = !String(url).includes('worker-side') && !('stuckOnce' in globalThis);
+            if (isFirst) Object.assign(globalThis, { stuckOnce: true });
+            super(isFirst ? URL.createObjectURL(new Blob([stuck], { type: 'text/javascript' })) : url, options);
+          }
+        };
+      });
+      await page.goto(`${server.url}#n=16&d=64`);
+      await untilTimed(page);
+      assert.ok(await page.evaluate(() => 'stuckOnce' in globalThis), 'the first worker has to be the one that stops');
+      assert.ok(Number((await readProofs(page))['time-rnn']) > 0, 'no time came');
+    });
+  });
+
   test('can time the sentence’s own vectors', async () => {
     await withPage(browser, kind, `${server.url}#n=16&d=64&input=sentence`, {}, async ({ page }) => {
       await untilTimed(page);

@@ -26,6 +26,9 @@ export interface Outcome {
 }
 
 export type Reply =
+  /** Again and again while the engine loads. */
+  | { type: 'loading' }
+  /** So many rounds are measured. */
   | { type: 'round'; round: number }
   | { type: 'done'; outcome: Outcome }
   | { type: 'cancelled' }
